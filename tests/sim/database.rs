@@ -113,6 +113,14 @@ impl Database {
         DATABASE.tables.iter().zip(&self.tables).flat_map(of).collect()
     }
 
+    /// Operations that delete all rows but the one about the database itself.
+    pub(crate) fn deletions(&self) -> Vec<Value> {
+        let rows = self.all().into_iter().filter(|change| change.table.name != "NB_Global");
+        let the_row = |uuid: Uuid| json!([["_uuid", "==", ["uuid", uuid.to_string()]]]);
+        let delete = |row: Change| json!({"op": "delete", "table": row.table.name, "where": the_row(row.uuid)});
+        rows.map(delete).collect()
+    }
+
     /// Runs the operations; returns what the server answers, and what changed. `holds`: the locks of the caller.
     pub(crate) fn transact(&mut self, ops: &[Value], holds: impl Fn(&str) -> bool) -> (Vec<Value>, Vec<Change>) {
         let mut results = Vec::new();

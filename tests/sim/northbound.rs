@@ -12,13 +12,17 @@ use crate::wire::Conn;
 const NAME: &str = "OVN_Northbound";
 /// The row of `_Server`.
 const ROW: &str = "11111111-1111-4111-8111-111111111111";
-const CLUSTER: &str = "22222222-2222-4222-8222-222222222222";
+/// Id of the server.
+const SERVER: &str = "22222222-2222-4222-8222-222222222222";
 
 /// Messages to clients.
 pub(crate) type Messages = Vec<(Conn, String)>;
 
 pub(crate) struct Northbound {
     pub(crate) database: Database,
+    /// Which cluster it is, and how often its files were made again.
+    pub(crate) cluster: u64,
+    births: u64,
     sessions: BTreeMap<Conn, Session>,
     /// Of each member: the first of each line holds the lock.
     locks: BTreeMap<(u64, String), VecDeque<Conn>>,
@@ -54,6 +58,8 @@ impl Northbound {
     pub(crate) fn new(database: Database) -> Self {
         Self {
             database,
+            cluster: 0,
+            births: 0,
             sessions: BTreeMap::new(),
             locks: BTreeMap::new(),
             commits: 1,
@@ -61,6 +67,12 @@ impl Northbound {
             leader: 0,
             download: None,
         }
+    }
+
+    /// The files of all members are made again with these rows. `is_another`: as those of another cluster.
+    pub(crate) fn begin_again(&mut self, database: Database, is_another: bool) {
+        let (cluster, births) = (self.cluster + u64::from(is_another), self.births + 1);
+        *self = Self { cluster, births, leads: self.leads, leader: self.leader, ..Self::new(database) };
     }
 
     pub(crate) fn open(&mut self, conn: Conn) {
@@ -155,7 +167,8 @@ impl Northbound {
 
     fn about_server(&self, conn: Conn) -> Value {
         let leads = self.leads && self.lock_of(conn, "").0 == self.leader;
-        let cluster = json!({"cid": ["uuid", CLUSTER], "sid": ["uuid", CLUSTER], "index": self.commits as u64});
+        let id = format!("44444444-4444-4444-8444-{:012}", self.cluster);
+        let cluster = json!({"cid": ["uuid", id], "sid": ["uuid", SERVER], "index": self.commits as u64});
         let mut row = json!({"name": NAME, "model": "clustered", "connected": true, "leader": leads});
         ovnkube_watch::merge_patch(&mut row, &cluster);
         json!({"Database": {ROW: {"initial": row}}})
@@ -182,7 +195,7 @@ impl Northbound {
     }
 
     fn last(&self) -> Uuid {
-        Uuid::from_u128(self.commits)
+        Uuid::from_u128((u128::from(self.births) << 64) + self.commits)
     }
 
     fn transact(&mut self, conn: Conn, id: &Value, ops: &[Value], fate: Fate) -> (Messages, Vec<Change>) {

@@ -160,6 +160,14 @@ pub(crate) enum Fault {
     },
     /// Another program deletes the next row that a master inserts.
     NewRowDeleted,
+    /// Another program deletes all rows, also those of others.
+    DatabaseIsEmptied,
+    /// Its servers are away and come back with files that were made again, without rows: as another cluster, or as the same
+    /// one with a log that has just begun. Masters that have seen the former one refuse it, and are restarted as much later.
+    DatabaseIsMadeAgain {
+        is_another: bool,
+        length: u64,
+    },
     /// The server refuses transactions of more operations than `most`, and does not say for which one.
     DatabaseRefuses {
         most: usize,
@@ -189,6 +197,11 @@ impl Story {
             put_in(&mut events, place, random.below(20) as u64, fault);
         }
         events.insert(UNTIL_REST, (0, Event::Rest));
+        // last: what else happens in a story does not depend on it
+        if let Some(fault) = rare_fault(&mut random) {
+            let place = NODES + random.below(events.len() - NODES);
+            put_in(&mut events, place, random.below(20) as u64, fault);
+        }
         Self { seed, clocks, both_families, small_ranges: seed % SMALL == SMALL - 1, events }
     }
 }
@@ -289,5 +302,15 @@ fn fault(random: &mut Random, masters: usize) -> Fault {
         33 => Fault::Silence { master, length },
         34..36 => Fault::LeaseIsLate { master, length },
         _ => Fault::ClusterError { committed: random.chance(50) },
+    }
+}
+
+/// Faults that few stories have, and none more than once.
+fn rare_fault(random: &mut Random) -> Option<Fault> {
+    let length = 50 + random.below(3000) as u64;
+    match random.below(20) {
+        0..2 => Some(Fault::DatabaseIsEmptied),
+        2..4 => Some(Fault::DatabaseIsMadeAgain { is_another: random.chance(50), length }),
+        _ => None,
     }
 }

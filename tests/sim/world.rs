@@ -43,6 +43,10 @@ pub(crate) struct World {
     random: Random,
     pub(crate) api: ApiServer,
     pub(crate) nb: Northbound,
+    /// Whether northd loses port groups that are made again.
+    loses_groups: bool,
+    /// When the files of the database were last made again.
+    made_at: u64,
     pub(crate) observer: Observer,
     pub(crate) masters: Vec<Process>,
     pub(crate) network: NetworkSettings,
@@ -127,6 +131,20 @@ enum Message {
     Line(u64, Bytes),
     Bookmarks,
     Leader,
+    /// Masters that refuse the database are restarted.
+    Restarts,
+}
+
+/// A database without rows of masters.
+fn new_database(loses_groups: bool) -> Database {
+    let mut database = Database::empty();
+    if loses_groups {
+        // of this release, groups stay for a while
+        let options = json!(["map", [["northd_internal_version", "26.03.1-21.8.0-82.14"]]]);
+        let row = json!({"op": "insert", "table": "NB_Global", "uuid": NB_GLOBAL, "row": {"options": options}});
+        database.transact(&[row], |_| false);
+    }
+    database
 }
 
 impl Process {
@@ -154,19 +172,16 @@ impl World {
             lease_late_until: 0,
             crash: None,
         };
-        let mut database = Database::empty();
-        if seed % 2 == 1 {
-            // this release loses port groups that are made again, so that groups stay for a while
-            let options = json!(["map", [["northd_internal_version", "26.03.1-21.8.0-82.14"]]]);
-            let row = json!({"op": "insert", "table": "NB_Global", "uuid": NB_GLOBAL, "row": {"options": options}});
-            database.transact(&[row], |_| false);
-        }
+        let loses_groups = seed % 2 == 1;
+        let database = new_database(loses_groups);
         let mut world = Self {
             now: 0,
             random: Random::new(seed),
             api,
             observer: Observer::of(&database),
             nb: Northbound::new(database),
+            loses_groups,
+            made_at: 0,
             masters: clocks.iter().enumerate().map(process).collect(),
             network,
             conns: Arc::default(),
@@ -370,6 +385,7 @@ impl World {
                     self.send(messages);
                 }
             }
+            Message::Restarts => self.restart_refusing(),
         }
     }
 
@@ -394,6 +410,10 @@ impl World {
         if !self.nb.is_open(conn) {
             return;
         }
+        let writer = self.links.get(&conn).map(|link| (link.process, link.began));
+        if request["method"] == "monitor_cond_since" {
+            self.writers.reads(writer, self.nb.cluster);
+        }
         let is_write = request["method"] == "transact";
         let mut fate = Fate::Normal;
         if is_write {
@@ -408,11 +428,10 @@ impl World {
             fate = self.faults.cluster_error.take().map_or(fate, |committed| Fate::Unknown { committed });
         }
         let (messages, changes) = self.nb.handle(conn, request, fate);
-        let process = self.links.get(&conn).map(|link| link.process);
         if !changes.is_empty() {
             assert!(self.nb.holds(LOCK, conn), "a transaction was committed for a master without the lock");
             if !claims(request) {
-                self.writers.wrote(self.links.get(&conn).map(|link| (link.process, link.began)), decided, self.now);
+                self.writers.wrote(writer, decided, self.now);
             }
             self.writes.0 += 1;
             self.last_write = self.now;
@@ -425,7 +444,7 @@ impl World {
         if is_write && std::mem::take(&mut self.faults.lose_reply) {
             self.hang_up(conn);
         }
-        if is_write && let Some(process) = process {
+        if is_write && let Some((process, _)) = writer {
             self.count_write(process);
         }
     }

@@ -4,21 +4,34 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// When each process has last changed something. It is known by the number of its master, and when it began, until its host
-/// dies.
+/// A process: the number of its master, and when it began. It is known until its host dies.
+type Process = (usize, u64);
+
 #[derive(Default)]
-pub(crate) struct Writers(BTreeMap<Option<(usize, u64)>, u64>);
+pub(crate) struct Writers {
+    /// When each has last changed something.
+    wrote: BTreeMap<Option<Process>, u64>,
+    /// The cluster that each has read first.
+    clusters: BTreeMap<Process, u64>,
+}
 
 impl Writers {
     /// Takes in that a process has written. Nothing may be committed that it decided before another one wrote.
-    pub(crate) fn wrote(&mut self, writer: Option<(usize, u64)>, decided: u64, now: u64) {
-        let others = self.0.iter().filter(|(other, _)| **other != writer);
+    pub(crate) fn wrote(&mut self, writer: Option<Process>, decided: u64, now: u64) {
+        let others = self.wrote.iter().filter(|(other, _)| **other != writer);
         let last = others.map(|(_, at)| *at).max().unwrap_or_default();
         assert!(
             decided >= last,
             "a transaction was committed that was decided at {decided} ms; another master had written at {last} ms"
         );
-        self.0.insert(writer, now);
+        self.wrote.insert(writer, now);
+    }
+
+    /// Takes in that a process reads the rows of a cluster. Another one than it has used may belong to somebody else.
+    pub(crate) fn reads(&mut self, reader: Option<Process>, cluster: u64) {
+        let Some(reader) = reader else { return };
+        let first = *self.clusters.entry(reader).or_insert(cluster);
+        assert_eq!(first, cluster, "a master reads another cluster than the one that it has used");
     }
 }
 

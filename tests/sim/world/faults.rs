@@ -1,6 +1,7 @@
 //! What fails in a simulated world, and until when.
 
-use super::{Message, World};
+use super::{Message, World, new_database};
+use crate::observer::Observer;
 use crate::story::Fault;
 
 /// What fails now. Times are those at which it ends.
@@ -85,6 +86,13 @@ impl World {
             Fault::LostReply => self.faults.lose_reply = true,
             Fault::ClusterError { committed } => self.faults.cluster_error = Some(committed),
             Fault::NewRowDeleted => self.faults.deletes_new = true,
+            Fault::DatabaseIsEmptied => self.empty_database(),
+            Fault::DatabaseIsMadeAgain { is_another, length } => {
+                self.faults.database_away = now + length;
+                (0..masters).for_each(|master| self.cut_database(master));
+                self.make_database_again(is_another);
+                self.put(now + 2 * length, Message::Restarts);
+            }
             Fault::DatabaseRefuses { most, length } => self.faults.database_refuses = (most, now + length),
         }
     }
@@ -96,6 +104,7 @@ impl World {
         self.release();
         let messages = self.nb.lead(true);
         self.send(messages);
+        self.restart_refusing();
         for process in &mut self.masters {
             let now = self.now;
             process.starts = process.starts.min(now);
@@ -115,6 +124,30 @@ impl World {
         let now = self.now;
         for (_, message) in held {
             self.put(now, message);
+        }
+    }
+
+    fn empty_database(&mut self) {
+        self.observer.foreign.clear();
+        self.observer.taken.clear();
+        let deletions = self.nb.database.deletions();
+        self.meddle(&deletions);
+    }
+
+    fn make_database_again(&mut self, is_another: bool) {
+        let database = new_database(self.loses_groups);
+        self.observer = Observer::of(&database);
+        self.nb.begin_again(database, is_another);
+        self.made_at = self.now;
+    }
+
+    /// Restarts the masters that have seen the database before it was made again.
+    pub(super) fn restart_refusing(&mut self) {
+        for number in 0..self.masters.len() {
+            let process = &self.masters[number];
+            if process.master.is_some() && process.began < self.made_at {
+                self.kill(number, 0, true);
+            }
         }
     }
 
