@@ -42,6 +42,7 @@ struct Refers {
 }
 
 /// A row before and after a transaction.
+#[derive(Clone)]
 pub(crate) struct Change {
     pub(crate) table: &'static Table,
     pub(crate) uuid: Uuid,
@@ -146,6 +147,14 @@ impl Database {
         };
         let changes = take(&mut self.before).into_iter().filter_map(change).collect();
         (results, changes)
+    }
+
+    /// Has rows as they were before these changes.
+    pub(crate) fn take_back(&mut self, changes: &[Change]) {
+        for Change { table, uuid, old, .. } in changes {
+            self.put(usize::from(table.id), *uuid, old.clone());
+        }
+        self.before.clear();
     }
 
     fn undo(&mut self) {

@@ -33,6 +33,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use api::ApiServer;
+use database::Database;
+use northbound::{Fate, Northbound};
 use play::{Played, play, shortened};
 use serde_json::json;
 use story::{Event, Fault, Story};
@@ -189,6 +191,40 @@ fn a_restored_etcd_is_seen() {
             world.run_until(world.now + ends_every.min(seen_within));
         }
     }
+}
+
+/// Who connects to a leader that lags behind gets the rows of before, and the others when it has caught up.
+#[test]
+fn a_leader_that_lags_shows_older_rows() {
+    const CONN: u64 = 1;
+    let mut nb = Northbound::new(Database::empty());
+    let add = |nb: &mut Northbound, number: u8| {
+        let uuid = format!("00000000-0000-4000-8000-0000000000{number:02}");
+        let row = json!({"name": format!("switch-{number}")});
+        let insert = json!({"op": "insert", "table": "Logical_Switch", "uuid": uuid, "row": row});
+        let (answer, changes) = nb.database.transact(&[insert], |_| true);
+        assert_eq!(changes.len(), 1, "{answer:?}");
+        nb.publish(&changes)
+    };
+    let switches = |messages: &[(u64, String)]| -> Vec<u8> {
+        let has = |number: &u8| messages.iter().any(|(_, text)| text.contains(&format!("\"switch-{number}\"")));
+        (1..=5).filter(has).collect()
+    };
+    (1..=3).for_each(|number| drop(add(&mut nb, number)));
+    nb.lag(2);
+    nb.lead(false);
+    nb.lead(true);
+    nb.open(CONN);
+    let wanted = json!({"Logical_Switch": [{"columns": ["name"]}]});
+    let nothing = "00000000-0000-0000-0000-000000000000";
+    let params = json!(["OVN_Northbound", "rows", wanted, nothing]);
+    let ask = json!({"id": 1, "method": "monitor_cond_since", "params": params});
+    assert_eq!(switches(&nb.handle(CONN, &ask, Fate::Normal).0), [1]);
+    assert!(nb.leader_lags());
+    assert_eq!(switches(&add(&mut nb, 4)), [0; 0]);
+    assert_eq!(switches(&nb.catch_up()), [2, 3, 4]);
+    assert!(!nb.leader_lags());
+    assert_eq!(switches(&add(&mut nb, 5)), [5]);
 }
 
 /// Else a seed could not be played again.

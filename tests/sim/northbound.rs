@@ -15,6 +15,9 @@ const ROW: &str = "11111111-1111-4111-8111-111111111111";
 /// Id of the server.
 const SERVER: &str = "22222222-2222-4222-8222-222222222222";
 
+/// By so many transactions a member can lag behind at most.
+const RECENT: usize = 4;
+
 /// Messages to clients.
 pub(crate) type Messages = Vec<(Conn, String)>;
 
@@ -30,8 +33,19 @@ pub(crate) struct Northbound {
     /// Whether a member leads, and which one: each time another one.
     leads: bool,
     leader: u64,
+    /// The last transactions, each with its id.
+    recent: VecDeque<(Uuid, Vec<Change>)>,
+    lagging: Option<Lagging>,
     /// All rows after so many commits, as a monitor gets them: several masters ask for the same.
     download: Option<(u128, Wanted, String)>,
+}
+
+/// A member without the last transactions.
+struct Lagging {
+    member: u64,
+    database: Database,
+    commits: u128,
+    missing: Vec<(Uuid, Vec<Change>)>,
 }
 
 #[derive(Default)]
@@ -65,6 +79,8 @@ impl Northbound {
             commits: 1,
             leads: true,
             leader: 0,
+            recent: VecDeque::new(),
+            lagging: None,
             download: None,
         }
     }
@@ -111,9 +127,49 @@ impl Northbound {
             self.leader += 1;
             return Vec::new();
         }
-        let change = json!({"Database": {ROW: {"modify": {"leader": leads}}}});
+        self.about_servers(&json!({"leader": leads}))
+    }
+
+    /// The member that is elected next lacks the last transactions, at most so many, until it catches up.
+    pub(crate) fn lag(&mut self, transactions: usize) {
+        let first = self.recent.len().saturating_sub(transactions);
+        let missing: Vec<_> = self.recent.iter().skip(first).cloned().collect();
+        let mut database = self.database.clone();
+        missing.iter().rev().for_each(|(_, changes)| database.take_back(changes));
+        let commits = self.commits - missing.len() as u128;
+        self.lagging = Some(Lagging { member: self.leader + 1, database, commits, missing });
+    }
+
+    /// Whether the member that leads lags behind.
+    pub(crate) fn leader_lags(&self) -> bool {
+        self.leads && self.lagging.as_ref().is_some_and(|lagging| lagging.member == self.leader)
+    }
+
+    /// The member that lagged behind has all transactions; returns what its clients are told.
+    pub(crate) fn catch_up(&mut self) -> Messages {
+        let Some(Lagging { member, missing, .. }) = self.lagging.take() else { return Vec::new() };
+        let is_its = |session: &Session| session.member == member;
+        let updates = missing.iter().flat_map(|(id, changes)| self.updates(*id, changes, is_its));
+        updates.chain(self.tell_index()).collect()
+    }
+
+    /// How many transactions the members have, for those that asked about their server.
+    pub(crate) fn tell_index(&self) -> Messages {
+        self.about_servers(&json!({"index": self.commits as u64}))
+    }
+
+    /// News for those that asked about their server.
+    fn about_servers(&self, fields: &Value) -> Messages {
+        let change = json!({"Database": {ROW: {"modify": fields}}});
         let text = json!({"id": null, "method": "update2", "params": ["_Server", change]}).to_string();
         self.sessions.iter().filter(|(_, s)| s.knows_server).map(|(conn, _)| (*conn, text.clone())).collect()
+    }
+
+    /// What the member that a session is with has: how many transactions, and which rows.
+    fn seen_by(&self, conn: Conn) -> (u128, &Database) {
+        let member = self.lock_of(conn, "").0;
+        let lagging = self.lagging.as_ref().filter(|lagging| lagging.member == member);
+        lagging.map_or((self.commits, &self.database), |lagging| (lagging.commits, &lagging.database))
     }
 
     /// Handles a request; returns what is sent for it, and what a transaction has changed.
@@ -168,7 +224,7 @@ impl Northbound {
     fn about_server(&self, conn: Conn) -> Value {
         let leads = self.leads && self.lock_of(conn, "").0 == self.leader;
         let id = format!("44444444-4444-4444-8444-{:012}", self.cluster);
-        let cluster = json!({"cid": ["uuid", id], "sid": ["uuid", SERVER], "index": self.commits as u64});
+        let cluster = json!({"cid": ["uuid", id], "sid": ["uuid", SERVER], "index": self.seen_by(conn).0 as u64});
         let mut row = json!({"name": NAME, "model": "clustered", "connected": true, "leader": leads});
         ovnkube_watch::merge_patch(&mut row, &cluster);
         json!({"Database": {ROW: {"initial": row}}})
@@ -182,11 +238,12 @@ impl Northbound {
         let tables = params[2].as_object().into_iter().flatten();
         let tables = tables.filter_map(|(name, requests)| Some((DATABASE.table(name)?, requests)));
         let wanted = Some(tables.map(|(table, requests)| (table.id, columns(table, requests))).collect());
-        let last = self.last().to_string();
+        let (commits, database) = self.seen_by(conn);
+        let last = self.id_of(commits).to_string();
         let is_known = params[3] == json!(last);
-        if !is_known && self.download.as_ref().is_none_or(|(at, what, _)| *at != self.commits || *what != wanted) {
-            let rows = self.database.update(&self.database.all(), &wanted, true);
-            self.download = Some((self.commits, wanted.clone(), rows));
+        if !is_known && self.download.as_ref().is_none_or(|(at, what, _)| *at != commits || *what != wanted) {
+            let rows = database.update(&database.all(), &wanted, true);
+            self.download = Some((commits, wanted.clone(), rows));
         }
         let rows = self.download.as_ref().filter(|_| !is_known).map_or("{}", |(_, _, rows)| rows);
         let reply = format!("[{is_known},\"{last}\",{rows}]");
@@ -194,8 +251,9 @@ impl Northbound {
         reply
     }
 
-    fn last(&self) -> Uuid {
-        Uuid::from_u128((u128::from(self.births) << 64) + self.commits)
+    /// The id of the last of so many transactions.
+    fn id_of(&self, commits: u128) -> Uuid {
+        Uuid::from_u128((u128::from(self.births) << 64) + commits)
     }
 
     fn transact(&mut self, conn: Conn, id: &Value, ops: &[Value], fate: Fate) -> (Messages, Vec<Change>) {
@@ -222,17 +280,30 @@ impl Northbound {
         (messages, changes)
     }
 
-    /// What the monitors get for changes.
+    /// Changes were committed; returns what the monitors get for them.
     pub(crate) fn publish(&mut self, changes: &[Change]) -> Messages {
         if changes.is_empty() {
             return Vec::new();
         }
         self.commits += 1;
-        let last = self.last().to_string();
+        let id = self.id_of(self.commits);
+        if self.recent.len() == RECENT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back((id, changes.to_vec()));
+        let lagging = self.lagging.as_mut().map(|lagging| {
+            lagging.missing.push((id, changes.to_vec()));
+            lagging.member
+        });
+        self.updates(id, changes, |session| Some(session.member) != lagging)
+    }
+
+    /// What the monitors of these sessions get for the changes of a transaction.
+    fn updates(&self, id: Uuid, changes: &[Change], is_told: impl Fn(&Session) -> bool) -> Messages {
         let mut messages = Vec::new();
         // most monitors ask for the same
         let mut made: Vec<(&Wanted, String)> = Vec::new();
-        for (conn, session) in &self.sessions {
+        for (conn, session) in self.sessions.iter().filter(|(_, session)| is_told(session)) {
             let Some((cookie, wanted)) = &session.monitor else { continue };
             let at = made.iter().position(|(of, _)| *of == wanted).unwrap_or_else(|| {
                 made.push((wanted, self.database.update(changes, wanted, false)));
@@ -240,7 +311,7 @@ impl Northbound {
             });
             let update = &made[at].1;
             if update != "{}" {
-                let params = format!("[{cookie},\"{last}\",{update}]");
+                let params = format!("[{cookie},\"{id}\",{update}]");
                 messages.push((*conn, format!("{{\"id\":null,\"method\":\"update3\",\"params\":{params}}}")));
             }
         }

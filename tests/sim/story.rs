@@ -160,6 +160,14 @@ pub(crate) enum Fault {
     },
     /// Another program deletes the next row that a master inserts.
     NewRowDeleted,
+    /// Another server leads, which lacks the last transactions for a while: it shows older rows, and does no transaction before
+    /// it has caught up. `is_told`: clients know how many there were.
+    LeaderLags {
+        transactions: usize,
+        is_told: bool,
+        election: u64,
+        length: u64,
+    },
     /// Another program deletes all rows, also those of others.
     DatabaseIsEmptied,
     /// Its servers are away and come back with files that were made again, without rows: as another cluster, or as the same
@@ -311,6 +319,10 @@ fn rare_fault(random: &mut Random) -> Option<Fault> {
     match random.below(20) {
         0..2 => Some(Fault::DatabaseIsEmptied),
         2..4 => Some(Fault::DatabaseIsMadeAgain { is_another: random.chance(50), length }),
+        4..8 => {
+            let (transactions, is_told) = (1 + random.below(4), random.chance(50));
+            Some(Fault::LeaderLags { transactions, is_told, election: 50 + random.below(1000) as u64, length })
+        }
         _ => None,
     }
 }

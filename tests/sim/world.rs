@@ -131,6 +131,8 @@ enum Message {
     Line(u64, Bytes),
     Bookmarks,
     Leader,
+    /// A member that lagged behind has caught up.
+    CaughtUp,
     /// Masters that refuse the database are restarted.
     Restarts,
 }
@@ -385,6 +387,12 @@ impl World {
                     self.send(messages);
                 }
             }
+            Message::CaughtUp => {
+                if self.faults.lags_until <= self.now {
+                    let messages = self.nb.catch_up();
+                    self.send(messages);
+                }
+            }
             Message::Restarts => self.restart_refusing(),
         }
     }
@@ -415,6 +423,10 @@ impl World {
             self.writers.reads(writer, self.nb.cluster);
         }
         let is_write = request["method"] == "transact";
+        if is_write && self.nb.leader_lags() {
+            let due = self.faults.lags_until;
+            return self.put(due, Message::Request(conn, decided, request.to_string().into_bytes()));
+        }
         let mut fate = Fate::Normal;
         if is_write {
             if std::mem::take(&mut self.faults.lose_request) {

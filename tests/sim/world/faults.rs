@@ -17,6 +17,8 @@ pub(crate) struct Faults {
     pub(super) database_hangs: u64,
     pub(super) database_slow: (u64, u64),
     pub(super) no_leader: u64,
+    /// The next leader lacks transactions until then.
+    pub(super) lags_until: u64,
     pub(super) lose_request: bool,
     pub(super) lose_reply: bool,
     pub(super) cluster_error: Option<bool>,
@@ -86,6 +88,18 @@ impl World {
             Fault::LostReply => self.faults.lose_reply = true,
             Fault::ClusterError { committed } => self.faults.cluster_error = Some(committed),
             Fault::NewRowDeleted => self.faults.deletes_new = true,
+            Fault::LeaderLags { transactions, is_told, election, length } => {
+                (self.faults.no_leader, self.faults.lags_until) = (now + election, now + election + length);
+                let mut messages = self.nb.catch_up();
+                if is_told {
+                    messages.extend(self.nb.tell_index());
+                }
+                self.nb.lag(transactions);
+                messages.extend(self.nb.lead(false));
+                self.send(messages);
+                self.put(now + election, Message::Leader);
+                self.put(now + election + length, Message::CaughtUp);
+            }
             Fault::DatabaseIsEmptied => self.empty_database(),
             Fault::DatabaseIsMadeAgain { is_another, length } => {
                 self.faults.database_away = now + length;
@@ -102,7 +116,8 @@ impl World {
         self.at_rest = true;
         self.faults = Faults::default();
         self.release();
-        let messages = self.nb.lead(true);
+        let mut messages = self.nb.catch_up();
+        messages.extend(self.nb.lead(true));
         self.send(messages);
         self.restart_refusing();
         for process in &mut self.masters {
