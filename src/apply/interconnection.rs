@@ -8,7 +8,7 @@
 //! ```
 //!
 //! While a database cannot be reached, nothing changes: the engine keeps what it knew. Where people name other databases, the
-//! cluster stays in the present ones until it has reached these.
+//! cluster stays in the present ones until it has reached these, and the northbound database says so for the next master.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -159,7 +159,7 @@ struct Sessions {
     /// Held while there are any.
     lock: Option<Lock>,
     current: Option<Session>,
-    /// With other databases, which are not reached yet.
+    /// With other databases, which are not reached yet, or the next master does not know it yet.
     next: Option<Session>,
 }
 
@@ -261,25 +261,25 @@ impl Interconnection {
             *lock = Some(self.own.sb.lock(DAEMON_LOCK));
             Chassis::watch_ports(&self.own.sb, true);
         }
-        // an earlier master was in these, and the cluster stays there until it has reached the others
-        if let (None, Some(present)) = (&current, present) {
-            info!(zone = %offer.wanted.zone, "going on in the databases of before");
-            let session = Session::start_at(present, offer.clone(), self.own.clone(), &self.settings);
+        let reach = Reach::of(&offer);
+        let place = present.unwrap_or_else(|| reach.clone());
+        let is_in = |session: &Option<Session>, reach: &Reach| session.as_ref().is_some_and(|s| s.reach == *reach);
+        // that it has moved is known to the next master by now, and `left` says where something is to be removed
+        if !is_in(current, &place) {
+            *current = next.take_if(|next| next.reach == place);
+        }
+        if current.is_none() {
+            self.leaving.stop(&place);
+            info!(zone = %offer.wanted.zone, servers = offer.wanted.servers.len(), "joining other clusters");
+            let session = Session::start_at(place, offer.clone(), self.own.clone(), &self.settings);
             *current = Some(session.resumed());
         }
-        let reach = Reach::of(&offer);
-        let is_there = |session: &Option<Session>| session.as_ref().is_some_and(|session| session.reach == reach);
-        if is_there(current) {
+        if is_in(current, &reach) {
             *next = None;
-        } else if !is_there(next) {
+        } else if !is_in(next, &reach) {
             self.leaving.stop(&reach);
-            info!(zone = %offer.wanted.zone, servers = offer.wanted.servers.len(), "joining other clusters");
-            let session = Session::start(offer.clone(), self.own.clone(), &self.settings);
-            if current.is_some() {
-                *next = Some(session);
-            } else {
-                *current = Some(session.resumed());
-            }
+            info!(zone = %offer.wanted.zone, "going to other databases; until these are reached, the cluster stays where it is");
+            *next = Some(Session::start(offer.clone(), self.own.clone(), &self.settings));
         }
         // what is not about a move takes effect in the present databases, too
         current.iter_mut().chain(next).for_each(|session| session.follow(&offer));
@@ -288,18 +288,17 @@ impl Interconnection {
         }
     }
 
-    /// Goes on with the next databases. If they are the present ones, with other servers, nothing is to be left.
+    /// The next databases are there. The next master is to know that before anything is written there, or removed from the present ones:
+    /// else one that is killed in between has the next one make the rows here once more, or leaves rows there for which nobody looks. So
+    /// the engine writes it down first, see [`Self::follow`]. If they are the present ones, with other servers, nothing is left.
     async fn move_on(&mut self) {
-        let Some(next) = self.sessions.next.take() else { return };
-        let is_same = self.sessions.current.as_ref().is_some_and(|current| current.shares_rows(&next));
+        let Sessions { current, next, .. } = &mut self.sessions;
+        let Some(next) = next else { return };
+        let is_same = current.as_ref().is_some_and(|current| current.shares_rows(next));
         info!(zone = %next.offer.wanted.zone, is_same, "going on with other servers of interconnection databases");
-        if is_same {
-            self.sessions.current = None;
-        }
-        self.leave_current();
-        tell(&self.changes, Change::InterconnectionMoved(Box::new(next.place()), is_same)).await;
-        self.sessions.current = Some(next);
-        self.set_joined();
+        next.is_reached = true;
+        let place = Box::new(next.place());
+        tell(&self.changes, Change::InterconnectionMoved(place, is_same)).await;
     }
 
     fn set_joined(&self) {
@@ -361,9 +360,9 @@ impl Leaving {
     }
 }
 
-/// Returns when the next databases are there, or what to tell about the wait for them, unless that was told of `late`.
+/// Returns when the next databases are there, once, or what to tell about the wait for them, unless that was told of `late`.
 async fn is_live(session: Option<&Session>, late: Option<&Reach>) -> Result<(), Name> {
-    let Some(session) = session else { return std::future::pending().await };
+    let Some(session) = session.filter(|session| !session.is_reached) else { return std::future::pending().await };
     let is_said = late == Some(&session.reach);
     tokio::select! {
         biased;

@@ -117,6 +117,8 @@ pub(crate) struct Session {
     metrics: InterconnectionMetrics,
     listening: Listening,
     began: Instant,
+    /// The engine knows that these databases, the next ones, are there.
+    pub(crate) is_reached: bool,
     hearing: Hearing,
     emptied: Emptied,
     returning: Returning,
@@ -177,6 +179,7 @@ impl Session {
             metrics: settings.metrics.clone(),
             listening: settings.listening,
             began: Instant::now(),
+            is_reached: false,
             hearing: Hearing::default(),
             emptied: Emptied::default(),
             returning: Returning::default(),
