@@ -224,6 +224,11 @@ impl Server {
         }
     }
 
+    /// The file of its database: each transaction that changes something makes it longer, before it is answered.
+    pub fn database_file(&self) -> PathBuf {
+        self.dir.join("db")
+    }
+
     pub fn socket(&self) -> PathBuf {
         self.dir.join("sock")
     }

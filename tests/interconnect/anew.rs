@@ -38,12 +38,6 @@ async fn other_servers_of_the_same_raft_databases_change_no_row() {
     assert!(!lab.kept().contains("left"), "{}", lab.kept());
 }
 
-/// A cluster that is only rows, and its prefix.
-fn add_other(lab: &Lab) {
-    lab.add_cluster("az2", "gw2", "172.19.0.2", "ts", (9, "169.254.100.77/24"));
-    lab.create(&[Lab::route(&lab.zone("az2"), "ts", "10.244.0.0/16", "169.254.100.77")]);
-}
-
 fn has_way(lab: &Lab) -> bool {
     lab.routes().contains("10.244.0.0/16")
 }
@@ -53,7 +47,7 @@ async fn joined_with_rows() -> (Lab, Running) {
     let mut lab = Lab::up(Release::Lts).await;
     lab.shared_mut().iter_mut().for_each(Server::keep_port);
     lab.add_switch("ts", "169.254.100.0/24");
-    add_other(&lab);
+    lab.add_other();
     let engine = lab.engine().await;
     lab.configure(&[]).await;
     lab.bind("cr-az1-ts", "c1").await;
@@ -73,7 +67,7 @@ async fn ways_stay_for_a_while_where_the_southbound_database_is_made_anew() {
     until("we are there again", async || lab.zones().contains("az1")).await;
     sleep(Duration::from_secs(2)).await;
     assert!(has_way(&lab) && lab.has_chassis("gw2"), "{}", lab.routes());
-    add_other(&lab);
+    lab.add_other();
     lab.event_says("the shared databases lack ways to other clusters").await;
     sleep(LONG).await;
     assert!(has_way(&lab) && lab.has_chassis("gw2"), "{}", lab.routes());
@@ -97,7 +91,7 @@ async fn a_master_that_starts_on_emptied_databases_gives_them_time() {
 
     lab.add_switch("ts", "169.254.100.0/24");
     until("our port is there", async || lab.shared_rows().contains("ts-az1")).await;
-    add_other(&lab);
+    lab.add_other();
     sleep(LONG).await;
     assert!(has_way(&lab) && lab.has_chassis("gw2"), "{}", lab.routes());
     assert_eq!(lab.ports(), before);

@@ -1,12 +1,13 @@
 //! The databases that clusters share, our cluster, and another one with OVN's own daemon.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use http::Method;
 use ovnkube_apply::{Listening, MayWrite};
-use ovnkube_ovn::{Database, ic_nb, ic_sb};
+use ovnkube_ovn::{Database, ic_nb, ic_sb, owner};
 use ovnkube_tests::api::{Api, Running};
 use ovnkube_tests::nb::{Daemon, Release, Server, until};
 use ovnkube_tests::objects::interconnection;
@@ -44,6 +45,15 @@ impl Lab {
         Self { api, shared, nb, sb, _northd: northd }
     }
 
+    /// One more node, whose chassis is a gateway and has the mark that its agent gives it.
+    pub(crate) async fn add_node(&self, node: &str, (chassis, tunnel): (&str, &str)) {
+        self.api.node(node, json!({"k8s.ovn.org/node-chassis-id": chassis})).await;
+        gateway(&self.sb, chassis, tunnel);
+        let (host, mark) =
+            (format!("hostname={node}"), format!("other_config:ovn-cms-options={}", owner::NODE_CHASSIS));
+        self.sb.sbctl(&["set", "chassis", chassis, &host, &mark]);
+    }
+
     /// Of a cluster that is alone.
     pub(crate) fn shared_mut(&mut self) -> &mut [Server; 2] {
         Arc::get_mut(&mut self.shared).unwrap()
@@ -75,7 +85,11 @@ impl Lab {
 
     /// One that writes only `left` times.
     pub(crate) async fn engine_that_writes(&self, left: Arc<AtomicI64>) -> Running {
-        let may_write: MayWrite = Arc::new(move || left.fetch_sub(1, Ordering::SeqCst) > 0);
+        self.engine_that_may_write(Arc::new(move || left.fetch_sub(1, Ordering::SeqCst) > 0)).await
+    }
+
+    /// One that asks this before each write. It need not be ready.
+    pub(crate) async fn engine_that_may_write(&self, may_write: MayWrite) -> Running {
         self.start(&Settings::default(), Listening::default(), may_write).await
     }
 
@@ -142,6 +156,36 @@ impl Lab {
         self.sb.sbctl(&["--if-exists", "set", "port_binding", port, &chassis]);
     }
 
+    /// Binds each port of our router in a transit switch to the first of its gateways that is there, as the hosts would.
+    pub(crate) fn hosts_follow(&self) {
+        let list = |columns: &'static str, table: &'static str| {
+            ["--bare", "--no-headings", "-f", "csv", columns, "list", table]
+        };
+        let chassis = self.sb.sbctl(&list("--columns=name,_uuid", "chassis"));
+        let chassis: BTreeMap<&str, &str> = chassis.lines().filter_map(|row| row.split_once(',')).collect();
+        let gateways = self.nb.nbctl(&list("--columns=name,chassis_name,priority", "gateway_chassis"));
+        let mut first: BTreeMap<&str, (i64, &str)> = BTreeMap::new();
+        for row in gateways.lines() {
+            let words: Vec<&str> = row.split(',').collect();
+            let [name, gateway, priority] = words[..] else { continue };
+            let port = name.strip_suffix(gateway).and_then(|port| port.strip_suffix('-'));
+            // others are those of nodes
+            let port = port.filter(|port| port.contains("-ts"));
+            if let (Some(port), Some(uuid), Ok(priority)) = (port, chassis.get(gateway), priority.parse()) {
+                let best = first.entry(port).or_insert((priority, *uuid));
+                *best = (*best).max((priority, *uuid));
+            }
+        }
+        let bind = |(port, (_, uuid)): (&str, (i64, &str))| {
+            let (port, chassis) = (format!("cr-{port}"), format!("chassis={uuid}"));
+            ["--", "--if-exists", "set", "port_binding", &port, &chassis].map(str::to_owned)
+        };
+        let words: Vec<String> = first.into_iter().flat_map(bind).collect();
+        if let Some((_, words)) = words.split_first() {
+            self.sb.sbctl(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        }
+    }
+
     pub(crate) fn routes(&self) -> String {
         self.nb.nbctl(&["lr-route-list", "ovn_cluster_router"])
     }
@@ -164,6 +208,31 @@ impl Lab {
         let columns = [("transit_switch", switch), ("ip_prefix", prefix), ("nexthop", next_hop), ("origin", "static")];
         let columns = columns.map(|(column, value)| format!("{column}=\"{value}\""));
         ["--", "create", "route", zone, "route_table=\"\""].map(str::to_owned).into_iter().chain(columns).collect()
+    }
+
+    /// The words that create a port of another cluster. `zone`: its name and its column.
+    pub(crate) fn port(
+        (name, column): (&str, &str),
+        gateway: &str,
+        switch: &str,
+        (key, address): (u32, &str),
+    ) -> Vec<String> {
+        let columns = [
+            format!("transit_switch={switch}"),
+            format!("logical_port={switch}-{name}"),
+            format!("tunnel_key={key}"),
+            format!("gateway={gateway}"),
+            format!("address=\"0a:58:00:00:00:{key:02x} {address}\""),
+        ];
+        ["--", "create", "port_binding", column].map(str::to_owned).into_iter().chain(columns).collect()
+    }
+
+    /// Removes the rows of a table of the shared southbound database that have these columns.
+    pub(crate) fn destroy(&self, table: &str, columns: &[&str]) {
+        let find = [&["--bare", "--columns=_uuid", "find", table][..], columns].concat();
+        let rows = self.shared[1].ctl("ovn-ic-sbctl", &find);
+        let words: Vec<&str> = ["destroy", table].into_iter().chain(rows.split_whitespace()).collect();
+        self.shared[1].ctl("ovn-ic-sbctl", &words);
     }
 
     /// Creates rows in the shared southbound database, all at once.
@@ -194,19 +263,15 @@ impl Lab {
             "encaps=@e",
         ];
         let encap = ["--id=@e", "create", "encap"].map(str::to_owned).into_iter().chain(encap);
-        let port = [
-            "--",
-            "create",
-            "port_binding",
-            &column,
-            &format!("transit_switch={switch}"),
-            &format!("logical_port={switch}-{zone}"),
-            &format!("tunnel_key={key}"),
-            &format!("gateway={gateway}"),
-            &format!("address=\"0a:58:00:00:00:{key:02x} {address}\""),
-        ];
-        let words: Vec<String> = encap.chain(words.map(str::to_owned)).chain(port.map(str::to_owned)).collect();
+        let port = Self::port((zone, &column), gateway, switch, (key, address));
+        let words: Vec<String> = encap.chain(words.map(str::to_owned)).chain(port).collect();
         self.shared[1].ctl("ovn-ic-sbctl", &words.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+
+    /// A cluster in the switch `ts` that is only rows, and its prefix.
+    pub(crate) fn add_other(&self) {
+        self.add_cluster("az2", "gw2", "172.19.0.2", "ts", (9, "169.254.100.77/24"));
+        self.create(&[Self::route(&self.zone("az2"), "ts", "10.244.0.0/16", "169.254.100.77")]);
     }
 
     pub(crate) fn zones(&self) -> String {
@@ -223,10 +288,7 @@ impl Lab {
 
     /// What the shared databases hold, without when it was made.
     pub(crate) fn shared_rows(&self) -> String {
-        let tables = ["availability_zone", "gateway", "encap", "port_binding", "route", "datapath_binding"];
-        let of = |table: &&str| sorted(&self.shared[1].ctl("ovn-ic-sbctl", &["--format=csv", "list", table]));
-        let switches = sorted(&self.shared[0].ctl("ovn-ic-nbctl", &["--format=csv", "list", "transit_switch"]));
-        timeless(&tables.iter().map(of).chain([switches]).collect::<Vec<_>>().join("\n"))
+        shared_rows(&self.shared)
     }
 
     /// What all databases hold of the interconnection.
@@ -236,11 +298,16 @@ impl Lab {
 
     /// The same without what a master keeps for the next one.
     pub(crate) fn rows(&self) -> String {
+        format!("{}\n{}", self.own_rows(), self.shared_rows())
+    }
+
+    /// What its own databases hold of it.
+    pub(crate) fn own_rows(&self) -> String {
         let nb = ["logical_switch", "logical_router_port", "logical_router_static_route", "logical_router_policy"];
         let nb = nb.iter().map(|table| sorted(&self.nb.nbctl(&["--format=csv", "list", table])));
         let columns = "--columns=_uuid,name,encaps,external_ids,other_config";
         let sb = sorted(&self.sb.sbctl(&["--format=csv", columns, "list", "chassis"]));
-        nb.chain([sb, self.shared_rows()]).collect::<Vec<_>>().join("\n")
+        nb.chain([sb]).collect::<Vec<_>>().join("\n")
     }
 
     /// What the next master finds.
@@ -296,6 +363,14 @@ pub(crate) fn shared(release: Release) -> [Server; 2] {
     shared[0].ctl("ovn-ic-nbctl", &["init"]);
     shared[1].ctl("ovn-ic-sbctl", &["init"]);
     shared
+}
+
+/// What they hold, without when it was made.
+pub(crate) fn shared_rows(shared: &[Server; 2]) -> String {
+    let tables = ["availability_zone", "gateway", "encap", "port_binding", "route", "datapath_binding"];
+    let of = |table: &&str| sorted(&shared[1].ctl("ovn-ic-sbctl", &["--format=csv", "list", table]));
+    let switches = sorted(&shared[0].ctl("ovn-ic-nbctl", &["--format=csv", "list", "transit_switch"]));
+    timeless(&tables.iter().map(of).chain([switches]).collect::<Vec<_>>().join("\n"))
 }
 
 /// The same in Raft clusters, and without what `init` makes.

@@ -4,6 +4,7 @@
 mod anew;
 mod at_once;
 mod declared;
+mod edits;
 mod hostile;
 mod lab;
 mod restarts;
@@ -327,9 +328,7 @@ async fn of_two_clusters_with_the_same_addresses_the_earlier_one_is_used() {
     other.stop();
     for table in ["route", "port_binding", "gateway", "availability_zone"] {
         let column = if table == "availability_zone" { "name=az2".to_owned() } else { lab.zone("az2") };
-        let rows = lab.shared[1].ctl("ovn-ic-sbctl", &["--bare", "--columns=_uuid", "find", table, &column]);
-        let words: Vec<&str> = ["destroy", table].into_iter().chain(rows.split_whitespace()).collect();
-        lab.shared[1].ctl("ovn-ic-sbctl", &words);
+        lab.destroy(table, &[&column]);
     }
     until("the later one is used", async || lab.routes().matches("10.244.").count() == 2).await;
 }

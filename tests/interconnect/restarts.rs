@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use ovnkube_ovn::Uuid;
 use ovnkube_tests::nb::{Release, until};
 
 use crate::joined;
 use crate::lab::{Lab, shared};
 
-/// Killed before each of its writes in turn while it joins and leaves, and followed by another master: the rows become the same.
+/// Killed before each of its writes in turn while it joins and leaves, and followed by another master: the rows become the same, with the
+/// same ids. See [`crate::edits`] for all other edits.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kill_before_any_write_changes_no_row() {
     const LEFT: &[(&str, &str)] = &[("enable-ic", "false")];
@@ -24,73 +24,22 @@ async fn a_kill_before_any_write_changes_no_row() {
     let left = lab.everything();
     drop(engine);
     let kills = [
-        kill_before_each_write(&lab, (Some(LEFT), &left), (Some(&[]), &joined), is_equal).await,
-        kill_before_each_write(&lab, (Some(&[]), &joined), (Some(LEFT), &left), is_equal).await,
-        kill_before_each_write(&lab, (Some(&[]), &joined), (None, &left), is_equal).await,
+        kill_before_each_write(&lab, (Some(LEFT), &left), (Some(&[]), &joined)).await,
+        kill_before_each_write(&lab, (Some(&[]), &joined), (Some(LEFT), &left)).await,
+        kill_before_each_write(&lab, (Some(&[]), &joined), (None, &left)).await,
     ];
     println!("{kills:?} kills");
     assert!(kills.iter().all(|kills| *kills > 2), "{kills:?}");
 }
 
-/// The same while keys are edited, there and back.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_kill_before_any_write_of_an_edit_changes_no_row() {
-    for edit in [("auto-route", "true", "false"), ("routes", "", "az2 10.98.0.0/16")] {
-        kill_while_a_key_is_edited(edit).await;
-    }
-}
-
-async fn kill_while_a_key_is_edited((key, first, other): (&str, &str, &str)) {
-    let lab = Lab::up(Release::Lts).await;
-    let (_other, engine) = joined(&lab).await;
-    let rows_with = async |value| {
-        lab.configure(&[(key, value)]).await;
-        tokio::time::sleep(Duration::from_secs(3)).await;
-        lab.is_quiet().await;
-        lab.everything()
-    };
-    let (rows, rows_of_other) = (rows_with(first).await, rows_with(other).await);
-    assert_ne!(rows, rows_of_other, "{key}");
-    drop(engine);
-    let (first, other) = ([(key, first)], [(key, other)]);
-    let (first, other): (Edit<'_>, Edit<'_>) = ((Some(&first), &rows), (Some(&other), &rows_of_other));
-    // a master that has removed a row itself gives it another id when it makes it again
-    let is_same = |have: &str, want: &str| without_uuids(have) == without_uuids(want);
-    let kills = [
-        kill_before_each_write(&lab, first, other, is_same).await,
-        kill_before_each_write(&lab, other, first, is_same).await,
-    ];
-    println!("{key}: {kills:?} kills");
-    assert!(kills.iter().all(|kills| *kills > 0), "{key}: {kills:?}");
-}
-
 /// What the ConfigMap has other than usual, `None`: there is none; and the rows then.
 type Edit<'a> = (Option<&'a [(&'a str, &'a str)]>, &'a str);
 
-fn is_equal(have: &str, want: &str) -> bool {
-    have == want
-}
-
-fn without_uuids(rows: &str) -> Vec<String> {
-    let words = |line: &str| {
-        let all = line.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
-        all.filter(|word| word.parse::<Uuid>().is_err()).collect::<Vec<_>>().join(" ")
-    };
-    let mut lines: Vec<String> = rows.lines().map(words).collect();
-    lines.sort_unstable();
-    lines
-}
-
 /// From the rows of one edit to those of another one, again and again. Returns how often the first master was killed.
-async fn kill_before_each_write(
-    lab: &Lab,
-    from: Edit<'_>,
-    to: Edit<'_>,
-    is_same: impl Fn(&str, &str) -> bool,
-) -> usize {
+async fn kill_before_each_write(lab: &Lab, from: Edit<'_>, to: Edit<'_>) -> usize {
     let is_as = |(_, rows): Edit<'_>| {
         lab.bind_if_there("cr-az1-ts", "c1");
-        is_same(&lab.everything(), rows)
+        lab.everything() == rows
     };
     let edit = async |(changed, _): Edit<'_>| match changed {
         Some(changed) => lab.configure(changed).await,
