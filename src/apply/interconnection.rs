@@ -266,7 +266,7 @@ impl Interconnection {
         let is_in = |session: &Option<Session>, reach: &Reach| session.as_ref().is_some_and(|s| s.reach == *reach);
         // that it has moved is known to the next master by now, and `left` says where something is to be removed
         if !is_in(current, &place) {
-            *current = next.take_if(|next| next.reach == place);
+            *current = next.take_if(|next| next.reach == place).map(Session::moved);
         }
         if current.is_none() {
             self.leaving.stop(&place);

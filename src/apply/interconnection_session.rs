@@ -212,6 +212,11 @@ impl Session {
         Self { emptied, returning: Returning::resumed(), ..self }
     }
 
+    /// The cluster was elsewhere before. What it uses there of the others stays for a while: here it has no address yet, and they may move, too.
+    pub(crate) fn moved(self) -> Self {
+        Self { returning: Returning::resumed(), ..self }
+    }
+
     /// Wants this from now on. The engine may have forgotten what it was told.
     pub(crate) fn follow(&mut self, offer: &Arc<Offer>) {
         let before = std::mem::replace(&mut self.offer, offer.clone());

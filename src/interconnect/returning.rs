@@ -28,7 +28,7 @@ pub struct Returning {
 }
 
 impl Returning {
-    /// After an earlier master.
+    /// After an earlier master, or in other databases than before.
     pub fn resumed() -> Self {
         Self { is_resumed: true, ..Self::default() }
     }

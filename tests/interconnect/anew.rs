@@ -7,9 +7,10 @@ use ovnkube_ovn::ic_sb::route;
 use ovnkube_ovsdb::{Event, Subscription};
 use ovnkube_tests::api::Running;
 use ovnkube_tests::nb::{Release, Server, until};
+use serde_json::Value;
 use tokio::time::sleep;
 
-use crate::lab::{Lab, members};
+use crate::lab::{Lab, members, shared};
 
 /// Whether no row changes for so many seconds.
 async fn is_quiet(changes: &mut Subscription, seconds: u64) -> bool {
@@ -95,6 +96,28 @@ async fn a_master_that_starts_on_emptied_databases_gives_them_time() {
     sleep(LONG).await;
     assert!(has_way(&lab) && lab.has_chassis("gw2"), "{}", lab.routes());
     assert_eq!(lab.ports(), before);
+}
+
+/// The other cluster is there already, with the address of before: no row goes, not even for a moment.
+#[tokio::test(flavor = "multi_thread")]
+async fn ways_stay_where_a_cluster_moves_to_databases_in_which_the_others_are() {
+    let (mut lab, _engine) = joined_with_rows().await;
+    let first = std::mem::replace(&mut lab.shared, Arc::new(shared(Release::Lts)));
+    lab.add_switch("ts", "169.254.100.0/24");
+    lab.add_other();
+    let seen = lab.nb.log().len();
+    lab.configure(&[]).await;
+    until("it is in the others", async || lab.zones().contains("az1")).await;
+    let zones = || first[1].ctl("ovn-ic-sbctl", &["--bare", "--columns=name", "list", "availability_zone"]);
+    until("it has left the first ones", async || !zones().contains("az1")).await;
+    lab.is_quiet().await;
+    let removes = |record: &Value| {
+        let mut tables = record.as_object().into_iter().flatten().filter_map(|(_, rows)| rows.as_object());
+        tables.any(|rows| rows.values().any(Value::is_null))
+    };
+    let removals: Vec<Value> = lab.nb.log().into_iter().skip(seen).filter(removes).collect();
+    assert!(removals.is_empty(), "{removals:?}");
+    assert!(lab.shared_rows().contains("10.128.0.0/14"), "{}", lab.shared_rows());
 }
 
 /// A Raft cluster that was created again is another database. People are told what to do, and nothing is written there before.
