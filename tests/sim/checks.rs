@@ -19,7 +19,7 @@ use crate::state::{annotated, cluster};
 use crate::world::World;
 use crate::{deeds, pools};
 
-/// So long nothing is written: longer than any wait for a retry, in ms.
+/// So long nothing is tried: longer than any wait for a retry, in ms.
 const QUIET: u64 = 40_000;
 /// Without earlier failures there are no long waits.
 const QUIET_WITHOUT_FAULTS: u64 = 20_000;
@@ -46,7 +46,7 @@ pub(crate) fn at_rest(world: &mut World, is_small: bool) {
 fn settle(world: &mut World, quiet: u64) {
     world.heal();
     let began = world.now;
-    while world.now - world.last_write.max(began) < quiet {
+    while world.now - world.last_try.max(began) < quiet {
         assert!(world.now < began + AT_MOST, "writes without end");
         world.run_until(world.now + 1000);
     }
@@ -157,7 +157,7 @@ fn check_pools(world: &mut World, rows: &Dump) {
 
 /// I8: masters that start again have nothing to write.
 fn check_restart(world: &mut World) {
-    let (before, database) = (world.writes, world.nb.database.clone());
+    let (before, database) = (world.tries, world.nb.database.clone());
     for number in 0..world.masters.len() {
         world.kill(number, 0, true);
     }
@@ -166,7 +166,7 @@ fn check_restart(world: &mut World) {
     let is_ready = masters.any(|master| master.metrics.ready_duration.get() > 0.0);
     assert!(is_ready, "no master has written everything {RESTART} ms after the restart");
     let since = || Dump::of_cache(&world.observer.cache).since(&Dump::of_cache(&Observer::of(&database).cache));
-    assert_eq!(world.writes, before, "writes of a restart:\n{}", since());
+    assert_eq!(world.tries, before, "transactions and patches of a restart; the rows that changed:\n{}", since());
 }
 
 /// I3: there are exactly the rows that a first start would make, and the annotations need no change.
@@ -178,5 +178,5 @@ fn check_fresh_start(world: &World, rows: &Dump) {
     let fresh_rows = Dump::of_cache(&fresh.observer.cache);
     assert_eq!(rows.since(&fresh_rows), "", "rows that a fresh start would not make");
     assert_eq!(fresh_rows.since(rows), "", "rows that a fresh start would also make");
-    assert_eq!(fresh.writes.1, 0, "annotations of a fresh start");
+    assert_eq!(fresh.tries.1, 0, "annotations of a fresh start");
 }

@@ -59,7 +59,9 @@ pub(crate) struct World {
     pub(crate) faults: Faults,
     /// Transactions that changed something and accepted patches, of masters.
     pub(crate) writes: (u64, u64),
-    pub(crate) last_write: u64,
+    /// All transactions and patches of masters that have arrived, also those that changed nothing or were refused.
+    pub(crate) tries: (u64, u64),
+    pub(crate) last_try: u64,
     writers: Writers,
     /// Pods that run, by uid: their node and their addresses.
     pub(crate) running: BTreeMap<String, (String, Vec<String>)>,
@@ -194,7 +196,8 @@ impl World {
             watch: 0,
             faults: Faults::default(),
             writes: (0, 0),
-            last_write: 0,
+            tries: (0, 0),
+            last_try: 0,
             writers: Writers::default(),
             running: BTreeMap::new(),
             trace: 0,
@@ -429,6 +432,8 @@ impl World {
         }
         let mut fate = Fate::Normal;
         if is_write {
+            self.tries.0 += 1;
+            self.last_try = self.now;
             if std::mem::take(&mut self.faults.lose_request) {
                 return self.hang_up(conn);
             }
@@ -446,7 +451,6 @@ impl World {
                 self.writers.wrote(writer, decided, self.now);
             }
             self.writes.0 += 1;
-            self.last_write = self.now;
             self.observer.commit(&changes);
         }
         self.send(messages);
@@ -472,6 +476,10 @@ impl World {
     }
 
     fn ask(&mut self, (process, began, decided): (usize, u64, Moment), ask: &Ask, reply: oneshot::Sender<Answer>) {
+        if ask.is_write() {
+            self.tries.1 += 1;
+            self.last_try = self.now;
+        }
         let (code, until) = self.faults.api_refuses;
         let (answer, effect) = if until > self.now && self.random.chance(50) {
             (failure(code, "try again later"), Effect::None)
@@ -481,7 +489,6 @@ impl World {
         let is_current = self.masters[process].began == began;
         if effect == Effect::Wrote {
             self.writes.1 += 1;
-            self.last_write = self.now;
             if is_current {
                 self.count_write(process);
             }
