@@ -183,7 +183,9 @@ impl<'a> Ours<'a> {
         }
         former.remove(txn, is_settled.then_some(stage), &kept);
         if is_settled && !is_partial {
-            self.stale_datapaths(txn);
+            for uuid in self.stale_datapaths() {
+                txn.delete(datapath_binding::TABLE, uuid);
+            }
         }
         self.vacated(txn, vacated);
         stage
@@ -345,18 +347,16 @@ impl<'a> Ours<'a> {
         encaps
     }
 
-    /// Removes the keys of switches that do not exist and in which nobody has a port any more: they are no cluster's, so as with
-    /// OVN's own daemon any cluster does it.
-    fn stale_datapaths(&self, txn: &mut Txn) {
+    /// The keys of switches that do not exist and in which nobody has a port any more: they are no cluster's, so as with OVN's own
+    /// daemon any cluster removes them.
+    pub(crate) fn stale_datapaths(&self) -> impl Iterator<Item = Uuid> {
         let Databases { ic_nb, ic_sb, .. } = self.databases;
         let existing = ic_nb.iter(transit_switch::TABLE).map(|(_, row)| row.str(transit_switch::NAME));
         let in_use = ic_sb.iter(port_binding::TABLE).map(|(_, row)| row.str(port_binding::TRANSIT_SWITCH));
         let known: BTreeSet<&str> = existing.chain(in_use).collect();
-        for (uuid, row) in ic_sb.iter(datapath_binding::TABLE) {
-            if is_of_switch(row) && !known.contains(row.str(datapath_binding::TRANSIT_SWITCH)) {
-                txn.delete(datapath_binding::TABLE, uuid);
-            }
-        }
+        let rows = ic_sb.iter(datapath_binding::TABLE);
+        let stale = move |row: &Row| is_of_switch(row) && !known.contains(row.str(datapath_binding::TRANSIT_SWITCH));
+        rows.filter(move |(_, row)| stale(row)).map(|(uuid, _)| uuid)
     }
 
     /// Any cluster chooses the key of a switch that has none. All choose the same row, so that the database refuses all but

@@ -34,7 +34,7 @@ pub struct Step {
     pub open: BTreeSet<Way>,
     /// Which gateways of this cluster carry nothing, and why.
     pub idle: Option<String>,
-    /// The cluster gets another name: there is more to do once the others had time to follow.
+    /// There is more to do once the others had time to follow: the cluster gets another name, or a switch is gone.
     pub goes_on: bool,
     /// There is more to do a second later.
     pub is_soon: bool,
@@ -66,10 +66,11 @@ pub fn step(offer: &Offer, databases: Databases<'_>, nb: Option<&Cache>, moment:
     theirs.order(&switches);
     renamed::note(&mut theirs, &mut problems);
     let (mut stage, mut idle, mut new_gateways, mut carrying) = (Stage::Attach, None, BTreeSet::new(), BTreeSet::new());
-    let mut is_soon = false;
+    let (mut is_soon, mut has_stale) = (false, false);
     match ours {
         Ok(mut ours) => {
             ours.look(&switches);
+            has_stale = !moment.is_partial && ours.stale_datapaths().next().is_some();
             is_soon = ours.has_new_gateway(moment.now);
             (new_gateways, carrying) = (ours.new_gateways(moment.now), ours.carrying());
             if !moment.is_partial {
@@ -96,7 +97,7 @@ pub fn step(offer: &Offer, databases: Databases<'_>, nb: Option<&Cache>, moment:
     };
     let asked = number(databases.ic_nb).map(|(_, number)| number);
     let numbers = Numbers { asked, answers: theirs.answers, followers: theirs.followers };
-    let goes_on = !moment.is_settled && stage != Stage::Done;
+    let goes_on = !moment.is_settled && (stage != Stage::Done || has_stale);
     Step { claims, offers, chassis, peers, numbers, open: ways.open(), idle, goes_on, is_soon }
 }
 

@@ -301,10 +301,11 @@ impl Cluster {
                 self.configure().await;
             }
             Change::AddSwitch => {
-                lab.add_switch("ts1", "169.254.101.0/24");
+                // the other cluster comes first: what it has decides the key of our port
                 let zone = lab.zone("az2");
                 let port = Lab::port(("az2", &zone), "gw2", "ts1", (9, "169.254.101.77/24"));
                 lab.create(&[port, Lab::route(&zone, "ts1", "10.244.0.0/16", "169.254.101.77")]);
+                lab.add_switch("ts1", "169.254.101.0/24");
             }
             Change::RemoveSwitch => {
                 lab.shared[0].ctl("ovn-ic-nbctl", &["ts-del", "ts1"]);
@@ -327,19 +328,19 @@ impl Cluster {
 
     /// Waits until all that is due is done, and stays so. Returns what there is then.
     async fn rests(&self, what: &str, is_done: impl Fn(&[String]) -> bool) -> Vec<String> {
-        let mut state = Vec::new();
-        until(what, async || {
+        let began = Instant::now();
+        'again: loop {
+            let mut state = Vec::new();
             for long in [FOLLOWED, SETTLED] {
                 self.is_followed(long).await;
                 state = self.state().await;
                 if !is_done(&state) {
-                    return false;
+                    assert!(began.elapsed() < PATIENCE, "{what} is not done:\n{}", state.join("\n"));
+                    continue 'again;
                 }
             }
-            true
-        })
-        .await;
-        state
+            return state;
+        }
     }
 
     /// Makes an edit while no master runs, and kills masters until one has nothing to do. Returns how many.
