@@ -431,6 +431,10 @@ impl Session {
         work(Databases { ic_nb: &north, ic_sb: &south, sb: &own })
     }
 
+    fn has_rows(&self) -> bool {
+        self.with_databases(|databases| has_rows(&self.offer, databases))
+    }
+
     /// Whether all was written. Each database gets its part, whatever becomes of the others. `makes`: the zone that is inserted.
     async fn write(
         &mut self,
@@ -483,11 +487,12 @@ impl Session {
     pub(crate) async fn clear(self, joined: Joined) -> Option<Interconnection> {
         let looked = async {
             self.south.synced().await;
+            self.sb.synced().await;
             let present = joined.borrow().clone();
             if let Some(present) = present {
                 present.synced().await;
             }
-            !self.is_joined(&joined) && has_rows(&self.offer, &self.south.cache())
+            !self.is_joined(&joined) && self.has_rows()
         };
         match timeout(LEAVE_WITHIN, looked).await {
             Ok(true) => self.leave(joined).await,
@@ -511,7 +516,7 @@ impl Session {
                     return;
                 }
                 let offers = self.with_databases(|databases| withdraw(&self.offer, databases, is_zone_own));
-                if offers.is_empty() && !has_rows(&self.offer, &self.south.cache()) {
+                if offers.is_empty() && !self.has_rows() {
                     return;
                 }
                 // what the server has refused, or lost, it may take later; a follower's cache is behind

@@ -89,7 +89,7 @@ struct Ours<'a> {
 impl<'a> Ours<'a> {
     fn find(ic_sb: &Cache, own: &'a Offer, zone: Uuid, rows: &[(Uuid, &Row)]) -> Self {
         let named = zone_of(ic_sb, &own.wanted.zone);
-        let is_zone = named == Some(zone) || Former::find(ic_sb, own, named).has(zone);
+        let is_zone = named == Some(zone) || Former::find(ic_sb, None, own, named).has(zone);
         let mut ours = Self { own, is_zone, has_unmarked: false };
         ours.has_unmarked = rows.iter().any(|(_, row)| ours.has(row));
         ours

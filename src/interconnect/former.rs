@@ -16,6 +16,7 @@ use ovnkube_ovn::{Row, Uuid};
 use ovnkube_ovsdb_data::{Cache, Txn};
 use ovnkube_plan::Offer;
 
+use crate::databases::local_chassis;
 use crate::rows::{CLUSTER, is_of, rows_of_all, zone_of_row};
 use crate::switches::Switch;
 use crate::text::{remove_zone, short};
@@ -26,6 +27,8 @@ pub(crate) struct Former<'a> {
     rows: Vec<(Uuid, &'a Row)>,
     /// Their zones.
     all: BTreeSet<Uuid>,
+    /// The gateways among them that no node is any more.
+    lost: BTreeSet<Uuid>,
     /// Names of the zones that hold nothing else.
     zones: BTreeMap<Uuid, &'a str>,
     /// Names of zones with this cluster's mark that are not its own.
@@ -55,8 +58,8 @@ pub(crate) enum Stage {
 }
 
 impl<'a> Former<'a> {
-    /// `own`: the zone with the cluster's name, if there is one.
-    pub(crate) fn find(ic_sb: &'a Cache, offer: &Offer, own: Option<Uuid>) -> Self {
+    /// `own`: the zone with the cluster's name, if there is one. `sb`: where it is known.
+    pub(crate) fn find(ic_sb: &'a Cache, sb: Option<&Cache>, offer: &Offer, own: Option<Uuid>) -> Self {
         let mut zones: BTreeMap<Uuid, Zone<'a>> = BTreeMap::new();
         for (uuid, row, zone) in rows_of_all(ic_sb).filter(|(_, _, zone)| *zone != own) {
             let Some(zone) = zone else { continue };
@@ -71,10 +74,12 @@ impl<'a> Former<'a> {
         for (uuid, zone) in zones.into_iter().filter(|(_, zone)| !zone.marked.is_empty()) {
             let name = ic_sb.get(availability_zone::TABLE, uuid).map(|row| row.str(availability_zone::NAME));
             let name = name.unwrap_or_default();
-            if !offer.former.contains(name) || zone.is_copy(offer) {
+            if !offer.former.contains(name) || zone.is_copy(offer, sb) {
                 found.strangers.insert(name);
                 continue;
             }
+            let is_lost = |(_, chassis): &(Uuid, &str)| !offer.own_chassis.contains(*chassis);
+            found.lost.extend(zone.gateways().filter(is_lost).map(|(uuid, _)| uuid));
             found.rows.extend(zone.marked);
             found.all.insert(uuid);
             if !zone.has_others {
@@ -131,13 +136,14 @@ impl<'a> Former<'a> {
     }
 
     /// Removes what a stage is about, and zones of which nothing is left: `kept` are rows that now are in the cluster's own. `None`: the
-    /// others had no time to follow yet.
+    /// others had no time to follow yet. Lost gateways go at once, together with the first of the others that goes over to the own zone:
+    /// by these alone the zone would be a copy's from then on.
     pub(crate) fn remove(&self, txn: &mut Txn, stage: Option<Stage>, kept: &BTreeSet<Uuid>) {
         let goes =
             |row: &Row| stage == Some(Stage::Detach) || (stage == Some(Stage::Withdraw) && row.table() == route::TABLE);
         let mut in_use: BTreeSet<Uuid> = BTreeSet::new();
         for (uuid, row) in self.rows.iter().filter(|(uuid, _)| !kept.contains(uuid)) {
-            if goes(row) {
+            if goes(row) || self.lost.contains(uuid) {
                 txn.delete(row.table(), *uuid);
             } else {
                 in_use.extend(zone_of_row(row));
@@ -149,11 +155,23 @@ impl<'a> Former<'a> {
     }
 }
 
-impl Zone<'_> {
-    /// Whether it has a gateway that no node of this cluster is: it is that of a copy of this cluster, which has its uid.
-    fn is_copy(&self, offer: &Offer) -> bool {
-        let mut gateways = self.marked.iter().filter(|(_, row)| row.table() == gateway::TABLE);
-        gateways.any(|(_, row)| !offer.own_chassis.contains(row.str(gateway::NAME)))
+impl<'a> Zone<'a> {
+    /// Whether it is that of a copy of this cluster, or this one is the copy. A copy has all that its API server and its northbound database
+    /// held: the uid, the names, the nodes and what was wanted of their gateways. It has not the hosts. So a zone with a gateway that no
+    /// node is, as after a node was lost while no master ran, is this cluster's only if another one is a node whose host has written its
+    /// chassis here.
+    fn is_copy(&self, offer: &Offer, sb: Option<&Cache>) -> bool {
+        let is_node = |chassis: &str| offer.own_chassis.contains(chassis);
+        let is_here = |chassis: &str| is_node(chassis) && sb.is_some_and(|sb| local_chassis(sb, chassis).is_some());
+        let is_own = self.gateways().all(|(_, chassis)| is_node(chassis))
+            || self.gateways().any(|(_, chassis)| is_here(chassis));
+        !is_own
+    }
+
+    /// Its gateways, with the names of their chassis.
+    fn gateways(&self) -> impl Iterator<Item = (Uuid, &'a str)> {
+        let gateways = self.marked.iter().filter(|(_, row)| row.table() == gateway::TABLE);
+        gateways.map(|(uuid, row)| (*uuid, row.str(gateway::NAME)))
     }
 }
 

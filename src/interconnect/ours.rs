@@ -233,7 +233,7 @@ impl<'a> Ours<'a> {
 
     /// What this cluster has under an earlier name.
     pub(crate) fn former(&self) -> Former<'a> {
-        Former::find(self.databases.ic_sb, self.offer, self.zone)
+        Former::find(self.databases.ic_sb, Some(self.databases.sb), self.offer, self.zone)
     }
 
     /// The chassis that may carry traffic.

@@ -50,7 +50,7 @@ pub fn step(offer: &Offer, databases: Databases<'_>, nb: Option<&Cache>, moment:
     let ours = Ours::find(offer, databases);
     let (ic_sb, name) = (databases.ic_sb, offer.wanted.zone.as_ref());
     let zone = zone_of(ic_sb, name);
-    let former = Former::find(ic_sb, offer, zone);
+    let former = Former::find(ic_sb, Some(databases.sb), offer, zone);
     problems.extend(former.problems());
     // a name that another cluster has is that cluster's, unless this one was there before
     let own = if ours.is_ok() { name } else { "" };
@@ -119,10 +119,10 @@ pub fn ask(ic_nb: &Cache, now: u64) -> Txn {
 }
 
 /// Whether IC-SB has rows of this cluster, of any name that it had.
-pub fn has_rows(offer: &Offer, ic_sb: &Cache) -> bool {
+pub fn has_rows(offer: &Offer, Databases { ic_sb, sb, .. }: Databases<'_>) -> bool {
     let own = zone_of(ic_sb, &offer.wanted.zone);
     let is_own = |row: &Row, zone: Option<Uuid>| own.is_some() && zone == own && is_of(row, &offer.cluster);
-    rows_of_all(ic_sb).any(|(_, row, zone)| is_own(row, zone)) || !Former::find(ic_sb, offer, own).is_empty()
+    rows_of_all(ic_sb).any(|(_, row, zone)| is_own(row, zone)) || !Former::find(ic_sb, Some(sb), offer, own).is_empty()
 }
 
 /// Whether IC-SB has a zone of this name.

@@ -243,15 +243,56 @@ fn a_mark_makes_no_earlier_name() {
             left(&rig, true),
             BTreeSet::from([name.to_owned(), "gw9".into(), format!("ts-{name}")]).into_iter().collect::<Vec<_>>()
         );
-        assert!(!crate::step::has_rows(&rig.offer, &rig.ic_sb));
+        assert!(!crate::step::has_rows(&rig.offer, rig.databases()));
         // an earlier one indeed
         rig.offer.former.insert(name.into());
         rig.offer.own_chassis.insert("gw9".into());
         let zones: Vec<String> = own_ports(&rig);
         assert_eq!(zones, ["az1", name]);
         assert_eq!(left(&rig, true), Vec::<String>::new());
-        assert!(crate::step::has_rows(&rig.offer, &rig.ic_sb));
+        assert!(crate::step::has_rows(&rig.offer, rig.databases()));
     }
+}
+
+/// A gateway is gone, with its node and its chassis, while the name was edited and no master ran: another one tells whose zone it is.
+#[test]
+fn an_earlier_name_stays_own_where_a_gateway_is_lost() {
+    let with_lost = || {
+        let mut rig = renamed("az0", "c1");
+        rig.offer.former.insert("az0".into());
+        let lost = rig.gateway("az0", "c2", &[("geneve", "172.18.0.3")], Some("uid1"));
+        (rig, lost)
+    };
+    let is_own = |rig: &Rig| {
+        let peers = rig.step().peers;
+        assert_eq!(peers.problems, Vec::<String>::new());
+        peers.switches["ts"].own.iter().map(|own| own.zone.to_string()).collect::<Vec<_>>() == ["az1", "az0"]
+    };
+    let (mut rig, lost) = with_lost();
+    assert!(is_own(&rig));
+    assert_eq!(lines(&rig.step().offers, "delete"), [format!("delete Gateway {lost}")]);
+    assert_eq!(left(&rig, true), Vec::<String>::new());
+    assert!(crate::step::has_rows(&rig.offer, rig.databases()));
+    // the next master finds the other one in the zone of the new name
+    rig.ic_sb.set(gateway::TABLE, lost, None);
+    rig.zone("az1");
+    rig.gateway("az1", "c1", &[("geneve", "172.18.0.2")], Some("uid1"));
+    assert!(is_own(&rig));
+
+    // the API server of a copy has the node too, and one that was made from a backup has no chassis of it
+    let (mut rig, _) = with_lost();
+    rig.sb.set(chassis::TABLE, derived_uuid("Chassis", "c1"), None);
+    says(&rig.problems(), &["az0", "has the mark of this one"]);
+    assert!(lines(&rig.step().offers, "delete").is_empty());
+    assert!(!crate::step::has_rows(&rig.offer, rig.databases()));
+    // nor is one that others have written a node's host
+    let (mut rig, _) = with_lost();
+    rig.chassis("c1", "172.18.0.2", &[("is-remote", "true")]);
+    says(&rig.problems(), &["az0", "has the mark of this one"]);
+    // and a chassis alone is no node
+    let (mut rig, _) = with_lost();
+    rig.offer.own_chassis.clear();
+    says(&rig.problems(), &["az0", "has the mark of this one"]);
 }
 
 /// The database takes an address once, and refuses all that is written with the second one.
