@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use ipnetwork::IpNetwork;
+use ovnkube_model::Subnet;
 use ovnkube_ovn::Row;
 use ovnkube_ovn::ic_nb::transit_switch;
 use ovnkube_ovn::ic_sb::{availability_zone, port_binding};
 use ovnkube_ovsdb_data::Txn;
-use ovnkube_plan::{Offer, names};
+use ovnkube_plan::names;
 
 use crate::addresses::choose;
-use crate::joinable::networks;
 use crate::switches::{CLAIM, Reader, Switch};
 use crate::theirs::{Theirs, read_address};
 
@@ -21,7 +21,7 @@ pub(crate) fn give_up(switches: &mut [Switch], reader: Reader<'_>) {
     let Some(nb) = reader.nb else { return };
     for switch in switches {
         let Some(own) = &switch.own else { continue };
-        let have: BTreeSet<IpAddr> = networks(nb, switch, reader.zone).iter().map(IpNetwork::ip).collect();
+        let have: BTreeSet<IpAddr> = switch.networks(nb, reader.zone).iter().map(IpNetwork::ip).collect();
         let is_had = |net: &IpNetwork| have.contains(&net.ip());
         // mostly it has all of them
         if own.addresses.iter().all(is_had) {
@@ -52,19 +52,32 @@ fn of_others(switch: &Switch, reader: Reader<'_>) -> BTreeSet<IpAddr> {
     addresses.flatten().map(|net| net.ip()).collect()
 }
 
-/// Claims an address in each subnet of a switch where this cluster has none. If another cluster claims one meanwhile, nothing is
-/// written, and the next step sees it.
-pub(crate) fn write(txn: &mut Txn, offer: &Offer, switches: &[Switch], theirs: &Theirs, problems: &mut Vec<String>) {
-    let zone = &offer.wanted.zone;
+/// Claims an address in each subnet of a switch where this cluster claims none: that which its port has, if nobody else has it. If another
+/// cluster claims one meanwhile, nothing is written, and the next step sees it.
+pub(crate) fn write(
+    txn: &mut Txn,
+    reader: Reader<'_>,
+    switches: &[Switch],
+    theirs: &Theirs,
+    problems: &mut Vec<String>,
+) {
+    let zone = &reader.offer.wanted.zone;
     for switch in switches {
-        let subnets = switch.unclaimed();
-        if subnets.is_empty() {
+        if switch.unclaimed().is_empty() {
             continue;
         }
-        let own = || switch.own.iter().flat_map(|port| &port.addresses).map(IpNetwork::ip);
+        let own: BTreeSet<IpAddr> = switch.own.iter().flat_map(|port| &port.addresses).map(IpNetwork::ip).collect();
         let former = switch.former.iter().flat_map(|port| &port.addresses).map(IpNetwork::ip);
-        let taken = switch.claimed.iter().copied().chain(used(switch, theirs)).chain(former).collect();
-        let Some(chosen) = choose(&format!("{zone} {}", switch.name), &subnets, &taken) else {
+        let taken: BTreeSet<IpAddr> =
+            switch.claimed.iter().copied().chain(used(switch, theirs)).chain(former).collect();
+        let subnets = switch.without(&own);
+        // as after a move to other databases
+        let had = reader.nb.map(|nb| switch.networks(nb, zone)).unwrap_or_default();
+        let is_free = |subnet: &Subnet, ip: &IpAddr| subnet.contains(*ip) && !taken.contains(ip);
+        let stays = |subnet: &Subnet| had.iter().map(IpNetwork::ip).find(|ip| is_free(subnet, ip));
+        let chosen: Option<Vec<IpAddr>> = subnets.iter().map(stays).collect();
+        let chosen = chosen.or_else(|| choose(&format!("{zone} {}", switch.name), &subnets, &taken));
+        let Some(chosen) = chosen else {
             let subnets: Vec<String> = subnets.iter().map(ToString::to_string).collect();
             problems.push(format!(
                 "no address is free for this cluster in {} of transit switch {}; give the switch a larger subnet in IC-NB, or remove \
@@ -74,7 +87,7 @@ pub(crate) fn write(txn: &mut Txn, offer: &Offer, switches: &[Switch], theirs: &
             ));
             continue;
         };
-        let texts: Vec<String> = own().chain(chosen).map(|ip| ip.to_string()).collect();
+        let texts: Vec<String> = own.into_iter().chain(chosen).map(|ip| ip.to_string()).collect();
         txn.wait_holds(switch.uuid, switch.external_ids.clone());
         let claim = [(format!("{CLAIM}{zone}"), texts.join(" "))];
         txn.set_keys(transit_switch::TABLE, switch.uuid, transit_switch::EXTERNAL_IDS, claim);

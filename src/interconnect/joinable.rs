@@ -4,11 +4,8 @@
 //! That it has one is read from its own northbound database. Claims and ports in the shared databases are no proof: whoever adds a
 //! switch can write them too, also in the name of this cluster.
 
-use ipnetwork::IpNetwork;
 use ovnkube_model::{Subnet, nowhere};
-use ovnkube_ovn::nb::logical_router_port as lrp;
-use ovnkube_ovsdb_data::Cache;
-use ovnkube_plan::{Offer, names};
+use ovnkube_plan::Offer;
 
 use crate::switches::{Reader, Switch};
 use crate::theirs::Theirs;
@@ -44,14 +41,7 @@ fn has_port(switch: &Switch, subnet: Subnet, reader: Reader<'_>) -> bool {
         return switch.ports().flat_map(|own| &own.addresses).any(|net| subnet.contains(net.ip()));
     };
     let mut zones = reader.former.iter().copied().chain([reader.zone]);
-    zones.any(|zone| networks(nb, switch, zone).into_iter().map(Subnet::of).any(|net| net.contains_subnet(subnet)))
-}
-
-/// The addresses of the port that this cluster has in a switch under one of its names.
-pub(crate) fn networks(nb: &Cache, switch: &Switch, zone: &str) -> Vec<IpNetwork> {
-    let name = names::transit(&switch.name, zone).router_side;
-    let rows = nb.named(lrp::TABLE, &name);
-    rows.flat_map(|(_, row)| row.strs(lrp::NETWORKS)).filter_map(|text| text.parse().ok()).collect()
+    zones.any(|zone| switch.networks(nb, zone).into_iter().map(Subnet::of).any(|net| net.contains_subnet(subnet)))
 }
 
 /// Which addresses of other clusters a subnet has: `10.17.0.0/16, which cluster az2 offers`. What is refused anyway does not count.

@@ -74,7 +74,7 @@ pub fn step(offer: &Offer, databases: Databases<'_>, nb: Option<&Cache>, moment:
             is_soon = ours.has_new_gateway(moment.now);
             (new_gateways, carrying) = (ours.new_gateways(moment.now), ours.carrying());
             if !moment.is_partial {
-                claim::write(&mut claims, offer, &switches, &theirs, &mut own_problems);
+                claim::write(&mut claims, reader, &switches, &theirs, &mut own_problems);
             }
             idle = ours.idle();
             stage = ours.write(&mut offers, &switches, &former, moment, &mut own_problems);

@@ -40,6 +40,8 @@ pub(crate) struct Switch {
     /// Tunnel key; `None` until some cluster has chosen it.
     pub(crate) key: Option<u32>,
     pub(crate) own: Option<OwnPort>,
+    /// Those of its addresses that are claimed.
+    claims: BTreeSet<IpAddr>,
     /// The ports that this cluster still has under earlier names.
     pub(crate) former: Vec<OwnPort>,
     /// Addresses that other clusters have claimed.
@@ -63,10 +65,54 @@ impl Switch {
         self.ports().map(|own| names::transit(&self.name, &own.zone))
     }
 
-    /// The subnets in which this cluster has no address.
+    /// The subnets that have none of these addresses.
+    pub(crate) fn without(&self, addresses: &BTreeSet<IpAddr>) -> Vec<Subnet> {
+        let has = |subnet: &Subnet| addresses.iter().any(|ip| subnet.contains(*ip));
+        self.subnets.iter().filter(|subnet| !has(subnet)).copied().collect()
+    }
+
+    /// The subnets in which this cluster claims no address.
     pub(crate) fn unclaimed(&self) -> Vec<Subnet> {
-        let own = |subnet: &Subnet| self.own.iter().flat_map(|own| &own.addresses).any(|net| subnet.contains(net.ip()));
-        self.subnets.iter().filter(|subnet| !own(subnet)).copied().collect()
+        self.without(&self.claims)
+    }
+
+    /// The addresses of the port that this cluster has under one of its names, as its own database says.
+    pub(crate) fn networks(&self, nb: &Cache, zone: &str) -> Vec<IpNetwork> {
+        let name = names::transit(&self.name, zone).router_side;
+        let rows = nb.named(lrp::TABLE, &name);
+        rows.flat_map(|(_, row)| row.strs(lrp::NETWORKS)).filter_map(|text| text.parse().ok()).collect()
+    }
+
+    /// Somebody may remove claims, as by writing all external_ids of the switch anew. Until the addresses are claimed again, the ports of
+    /// this cluster keep them, unless another cluster claims one. NB must say that a port has it, since all that IC-SB says can be anybody's;
+    /// and IC-SB too, since others take what they do not see there.
+    fn keep(&mut self, reader: Reader<'_>) {
+        let Some(nb) = reader.nb else { return };
+        for zone in reader.former.iter().copied().chain([reader.zone]) {
+            let of_zone = self.ports().filter(|port| port.zone.as_ref() == zone);
+            let mut addresses: BTreeSet<IpAddr> = of_zone.flat_map(|port| &port.addresses).map(IpNetwork::ip).collect();
+            let lacking = self.without(&addresses);
+            if lacking.is_empty() {
+                continue;
+            }
+            let is_lacking =
+                |ip: &IpAddr| lacking.iter().any(|subnet| subnet.contains(*ip)) && !self.claimed.contains(ip);
+            let mut kept: BTreeSet<IpAddr> =
+                self.networks(nb, zone).iter().map(IpNetwork::ip).filter(is_lacking).collect();
+            if kept.is_empty() {
+                continue;
+            }
+            let there = shared_addresses(reader.databases.ic_sb, &names::transit(&self.name, zone).switch_side);
+            kept.retain(|ip| there.contains(ip));
+            addresses.extend(kept);
+            let port = self.own_port(zone, &addresses.into_iter().collect::<Vec<_>>());
+            if zone == reader.zone {
+                self.own = port;
+            } else {
+                self.former.retain(|port| port.zone.as_ref() != zone);
+                self.former.extend(port);
+            }
+        }
     }
 
     /// Has one of its subnets less, and no addresses there.
@@ -87,6 +133,7 @@ impl Switch {
             !own.addresses.is_empty()
         };
         self.own.take_if(|own| !is_left(own));
+        self.claims.retain(|ip| !addresses.contains(ip));
         self.claimed.extend(addresses);
     }
 
@@ -139,6 +186,7 @@ pub(crate) fn read(reader: Reader<'_>, problems: &mut Vec<String>) -> Vec<Switch
     found.truncate(COMPARED);
     let mut switches: Vec<Switch> = Vec::new();
     for mut switch in found {
+        switch.keep(reader);
         match problem(&switch, &switches, reader).map_or_else(|| keys.of(&switch.name), Err) {
             Ok(key) => {
                 switch.key = key;
@@ -156,6 +204,14 @@ pub(crate) fn read(reader: Reader<'_>, problems: &mut Vec<String>) -> Vec<Switch
 
 fn by_length(a: &Switch, b: &Switch) -> Ordering {
     (a.name.len(), &a.name).cmp(&(b.name.len(), &b.name))
+}
+
+/// The addresses that a port has in IC-SB: there they follow a MAC address.
+fn shared_addresses(ic_sb: &Cache, port: &str) -> BTreeSet<IpAddr> {
+    let rows = ic_sb.iter(port_binding::TABLE).map(|(_, row)| row);
+    let rows = rows.filter(|row| row.str(port_binding::LOGICAL_PORT) == port);
+    let words = rows.flat_map(|row| row.str(port_binding::ADDRESS).split(' ').skip(1));
+    words.filter_map(|word| word.parse::<IpNetwork>().ok()).map(|net| net.ip()).collect()
 }
 
 fn set_port_keys(switch: &mut Switch, ic_sb: &Cache) {
@@ -223,6 +279,7 @@ fn switch(uuid: Uuid, row: &Row, zone: &str, former: &BTreeSet<&str>) -> Result<
         subnets,
         key: None,
         own: None,
+        claims: BTreeSet::new(),
         former: Vec::new(),
         claimed: BTreeSet::new(),
         external_ids,
@@ -231,6 +288,7 @@ fn switch(uuid: Uuid, row: &Row, zone: &str, former: &BTreeSet<&str>) -> Result<
         let addresses = parsed(text);
         let port = switch.own_port(of, &addresses);
         if of == zone {
+            switch.claims = port.iter().flat_map(|port| &port.addresses).map(IpNetwork::ip).collect();
             switch.own = port;
         } else if former.contains(of) {
             switch.former.extend(port);

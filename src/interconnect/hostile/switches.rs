@@ -158,6 +158,56 @@ fn a_claim_whose_address_another_cluster_has_is_given_up_where_there_is_no_port(
     assert_eq!((claims.is_empty(), peers.switches["ts"].own.len()), (true, 1));
 }
 
+/// Somebody writes all external_ids of a switch anew, or IC-NB is: the port stays as it is, and its address is claimed again.
+#[test]
+fn a_port_stays_where_its_claim_is_removed() {
+    let mut rig = Rig::new();
+    rig.zone("az1");
+    rig.zone("az0");
+    rig.offer.former.insert("az0".into());
+    for (zone, key, address) in [("az1", 3, "169.254.100.7"), ("az0", 4, "169.254.100.8")] {
+        // one from which no packets leave has no more than its address in NB
+        attach(&mut rig, &format!("{zone}-ts"), &[address]);
+        let port = rig.port(zone, "ts", &format!("ts-{zone}"), (key, &format!("{address}/24")), "c1");
+        super::leaving::mark(&mut rig, port_binding::TABLE, port, "uid1");
+    }
+    let of = |rig: &Rig| {
+        let Step { claims, offers, peers, .. } = rig.step();
+        assert_eq!(peers.problems, Vec::<String>::new());
+        assert!(lines(&offers, "delete").is_empty(), "{:?}", offers.lines());
+        let claimed = lines(&claims, "ovnkube-addresses-az1");
+        assert_eq!(claimed.len(), 1, "{:?}", claims.lines());
+        let own = peers.switches.get("ts").into_iter().flat_map(|switch| &switch.own);
+        let own = own.map(|own| (own.zone.to_string(), own.addresses[0].ip().to_string(), own.key));
+        (own.collect::<Vec<_>>(), claimed[0].clone())
+    };
+    let port = |zone: &str, address: &str, key: u32| (zone.to_owned(), address.to_owned(), Some(key));
+    let (present, earlier) = (port("az1", "169.254.100.7", 3), port("az0", "169.254.100.8", 4));
+    rig.switch("ts", "169.254.100.0/24", &[], 16_711_681);
+    let (own, claimed) = of(&rig);
+    assert_eq!(own, [present.clone(), earlier.clone()]);
+    assert!(claimed.contains("169.254.100.7"), "{claimed}");
+    // a switch has got another family too
+    rig.switch("ts", "fe80:a9fe:64::/112,169.254.100.0/24", &[], 16_711_681);
+    let (own, claimed) = of(&rig);
+    assert_eq!(own, [present, earlier]);
+    assert!(claimed.contains("169.254.100.7 fe80:a9fe:64::"), "{claimed}");
+
+    // another cluster has claimed it
+    rig.switch("ts", "169.254.100.0/24", &[("az2", "169.254.100.7")], 16_711_681);
+    let Step { claims, peers, .. } = rig.step();
+    let zones: Vec<String> = peers.switches["ts"].own.iter().map(|own| own.zone.to_string()).collect();
+    assert_eq!(zones, ["az0"]);
+    assert!(lines(&claims, "ovnkube-addresses-az1")[0].contains("169.254.100.133"), "{:?}", claims.lines());
+    // in databases where nobody sees it, it is claimed first
+    rig.switch("ts", "169.254.100.0/24", &[], 16_711_681);
+    for port in ["ts-az1", "ts-az0"] {
+        rig.ic_sb.set(port_binding::TABLE, derived_uuid("Port_Binding", port), None);
+    }
+    let (own, claimed) = of(&rig);
+    assert!(own.is_empty() && claimed.contains("169.254.100.7"), "{own:?} {claimed}");
+}
+
 /// While IC-NB is away, a key may be that of a switch that is not known yet.
 #[test]
 fn the_key_of_a_switch_goes_only_while_all_switches_are_known() {
