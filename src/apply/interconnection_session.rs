@@ -1,6 +1,6 @@
 //! Connections to the databases that joined clusters share, and what is read and written there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,7 +10,7 @@ use ovnkube_interconnect::{
 };
 use ovnkube_model::{Change, Interconnection, Name, Peers, Server, Stuck, Written};
 use ovnkube_ovn::ic_sb::ic_sb_global;
-use ovnkube_ovn::{Database, ic_nb, ic_sb, owner, sb};
+use ovnkube_ovn::{Database, Uuid, ic_nb, ic_sb, owner, sb};
 use ovnkube_ovsdb::{Class, Client, Lock, Options, Remote, Subscription, TlsFiles, Txn, TxnError, Unfit};
 use ovnkube_plan::Offer;
 use ovnkube_telemetry::{Connected, InterconnectionMetrics};
@@ -20,6 +20,7 @@ use tracing::{info, warn};
 
 use crate::interconnection_refusals::{Lasting, Refusals, SAY_AFTER, tell};
 use crate::may_write::MayWrite;
+use crate::since::Since;
 use crate::write_lock::LOCK;
 
 /// Wait after a failure, and while writing is not allowed.
@@ -37,6 +38,9 @@ const MOST_BYTES: usize = 64 << 20;
 const MENDED_WITHIN: Duration = Duration::from_secs(10);
 /// The other side may take so long until its gateway passes packets of a way that is open.
 const KNOWN_AFTER: Duration = Duration::from_secs(2);
+/// The key of a transit switch that IC-NB does not have goes after so long. One that was just made may be told later there than its key in
+/// IC-SB: by a server that stands still, until its connection counts as lost, after 20 s of silence.
+const STALE_AFTER: Duration = Duration::from_secs(25);
 /// For so long ovn-controller of a gateway may be away, as while it is restarted.
 const IDLE_AFTER: Duration = Duration::from_secs(30);
 /// How a master forgets which databases it had.
@@ -140,8 +144,10 @@ pub(crate) struct Session {
     heard: Duration,
     /// Gateways of this cluster that carry nothing.
     idle: Lasting,
-    /// The ways that are open, and since when this session knows it.
-    opened: BTreeMap<Way, Instant>,
+    /// The ways that are open.
+    opened: Since<Way>,
+    /// Keys of transit switches that are not there.
+    stale: Since<Uuid>,
     /// Since when it is not as it should be.
     waits: Option<Instant>,
     /// What is not taken of what is written.
@@ -200,7 +206,8 @@ impl Session {
             north_changes: None,
             heard: Duration::ZERO,
             idle: Lasting::default(),
-            opened: BTreeMap::new(),
+            opened: Since::new(KNOWN_AFTER),
+            stale: Since::new(STALE_AFTER),
             said: None,
             has_said: false,
         }
@@ -285,10 +292,11 @@ impl Session {
         let settled = self.wrote + SETTLED_AFTER;
         self.vacated.retain(|name| has_own_zone(&self.south.cache(), name, &self.offer.cluster));
         let makes = (!has_zone(&self.south.cache(), &self.offer.wanted.zone)).then(|| self.offer.wanted.zone.clone());
-        let known = self.known_ways(now);
-        let (is_settled, known) = (settled <= now, Some(&known));
-        let moment = Moment { is_settled, now: seconds(), vacated: &self.vacated, known, is_partial };
-        let Step { mut claims, offers, mut chassis, mut peers, numbers, open, idle, goes_on, is_soon } =
+        let known: BTreeSet<Way> = self.opened.lasting(now).collect();
+        let stale: Vec<Uuid> = self.stale.lasting(now).collect();
+        let (is_settled, vacated, known) = (settled <= now, &self.vacated, Some(&known));
+        let moment = Moment { is_settled, now: seconds(), vacated, stale: &stale, known, is_partial };
+        let Step { mut claims, offers, mut chassis, mut peers, numbers, open, idle, stale, goes_on, is_soon } =
             self.with_databases(|databases| step(&self.offer, databases, Some(&self.nb.cache()), moment));
         if is_partial && north_changes != Some(self.north.stats().changes) {
             // it is being read again
@@ -323,7 +331,13 @@ impl Session {
         let due = self.idle.note(Stuck::Gateways, (idle.map(Name::from), IDLE_AFTER), changes).await;
         // some problems are rows of NB, whose changes wake nobody here
         let mended = (!peers.problems.is_empty()).then(|| now + MENDED_WITHIN);
-        let more = [due, self.note_ways(open, now), (is_soon || is_incomplete).then(|| now + TRY_AGAIN), mended];
+        let more = [
+            due,
+            self.opened.note(open, now),
+            self.stale.note(stale, now),
+            (is_soon || is_incomplete).then(|| now + TRY_AGAIN),
+            mended,
+        ];
         let rest = more.into_iter().flatten().fold(rest, Instant::min);
         if !is_incomplete && self.told.as_ref() != Some(&peers) {
             let Some(engine) = changes.upgrade() else { return now + REST };
@@ -344,21 +358,6 @@ impl Session {
             (false, false) => TRY_AGAIN,
             (false, true) => SAY_AFTER,
         }
-    }
-
-    /// The ways that have been open for a while.
-    fn known_ways(&self, now: Instant) -> BTreeSet<Way> {
-        let known = self.opened.iter().filter(|(_, at)| **at + KNOWN_AFTER <= now);
-        known.map(|(way, _)| way.clone()).collect()
-    }
-
-    /// Notes which ways are open. Returns when the next one has been so for a while.
-    fn note_ways(&mut self, open: BTreeSet<Way>, now: Instant) -> Option<Instant> {
-        self.opened.retain(|way, _| open.contains(way));
-        for way in open {
-            self.opened.entry(way).or_insert(now);
-        }
-        self.opened.values().map(|at| *at + KNOWN_AFTER).filter(|due| *due > now).min()
     }
 
     /// How often a row of IC-NB has changed, if all of it is known: it is live, or none has changed since it was. Of what is read again, a

@@ -32,6 +32,7 @@ mod recreated;
 mod refusal;
 pub mod removal;
 mod retry_queue;
+mod since;
 mod sweep;
 mod takeover_check;
 mod write_lock;

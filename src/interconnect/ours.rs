@@ -40,6 +40,8 @@ pub struct Moment<'a> {
     pub now: u64,
     /// Names that this cluster had, and has made zones of: these go when they are empty.
     pub vacated: &'a [Name],
+    /// Keys of switches that have not been there for a while: these go. IC-NB may tell of a new switch later than IC-SB of its key.
+    pub stale: &'a [Uuid],
     /// The ways that have been open for a while; `None`: all that are open.
     pub known: Option<&'a BTreeSet<Way>>,
     /// IC-NB is away: it is known as it was. Nothing is written there, and switches may be there that are not known.
@@ -150,7 +152,7 @@ impl<'a> Ours<'a> {
         txn: &mut Txn,
         switches: &[Switch],
         former: &Former<'_>,
-        Moment { is_settled, now, vacated, is_partial, .. }: Moment<'_>,
+        Moment { is_settled, now, vacated, stale, is_partial, .. }: Moment<'_>,
         problems: &mut Vec<String>,
     ) -> Stage {
         let name = &self.offer.wanted.zone;
@@ -182,8 +184,8 @@ impl<'a> Ours<'a> {
             self.datapaths(txn, switches, problems);
         }
         former.remove(txn, is_settled.then_some(stage), &kept);
-        if is_settled && !is_partial {
-            for uuid in self.stale_datapaths() {
+        if !is_partial && !stale.is_empty() {
+            for uuid in self.stale_datapaths().filter(|uuid| stale.contains(uuid)) {
                 txn.delete(datapath_binding::TABLE, uuid);
             }
         }

@@ -34,7 +34,9 @@ pub struct Step {
     pub open: BTreeSet<Way>,
     /// Which gateways of this cluster carry nothing, and why.
     pub idle: Option<String>,
-    /// There is more to do once the others had time to follow: the cluster gets another name, or a switch is gone.
+    /// Keys of switches that are not there.
+    pub stale: BTreeSet<Uuid>,
+    /// There is more to do once the others had time to follow: the cluster gets another name.
     pub goes_on: bool,
     /// There is more to do a second later.
     pub is_soon: bool,
@@ -66,14 +68,14 @@ pub fn step(offer: &Offer, databases: Databases<'_>, nb: Option<&Cache>, moment:
     theirs.order(&switches);
     renamed::note(&mut theirs, &mut problems);
     let (mut stage, mut idle, mut new_gateways, mut carrying) = (Stage::Attach, None, BTreeSet::new(), BTreeSet::new());
-    let (mut is_soon, mut has_stale) = (false, false);
+    let (mut is_soon, mut stale) = (false, BTreeSet::new());
     match ours {
         Ok(mut ours) => {
             ours.look(&switches);
-            has_stale = !moment.is_partial && ours.stale_datapaths().next().is_some();
             is_soon = ours.has_new_gateway(moment.now);
             (new_gateways, carrying) = (ours.new_gateways(moment.now), ours.carrying());
             if !moment.is_partial {
+                stale = ours.stale_datapaths().collect();
                 claim::write(&mut claims, reader, &switches, &theirs, &mut own_problems);
             }
             idle = ours.idle();
@@ -97,8 +99,8 @@ pub fn step(offer: &Offer, databases: Databases<'_>, nb: Option<&Cache>, moment:
     };
     let asked = number(databases.ic_nb).map(|(_, number)| number);
     let numbers = Numbers { asked, answers: theirs.answers, followers: theirs.followers };
-    let goes_on = !moment.is_settled && (stage != Stage::Done || has_stale);
-    Step { claims, offers, chassis, peers, numbers, open: ways.open(), idle, goes_on, is_soon }
+    let goes_on = !moment.is_settled && stage != Stage::Done;
+    Step { claims, offers, chassis, peers, numbers, open: ways.open(), idle, stale, goes_on, is_soon }
 }
 
 /// The problems that people are told: each becomes an Event, and many would keep those of pods and nodes from being written.

@@ -208,7 +208,7 @@ fn a_port_stays_where_its_claim_is_removed() {
     assert!(own.is_empty() && claimed.contains("169.254.100.7"), "{own:?} {claimed}");
 }
 
-/// While IC-NB is away, a key may be that of a switch that is not known yet.
+/// A key may be that of a switch that is not known yet: while IC-NB is away, and as long as it may tell later of a switch than IC-SB of its key.
 #[test]
 fn the_key_of_a_switch_goes_only_while_all_switches_are_known() {
     let mut rig = Rig::new();
@@ -216,12 +216,28 @@ fn the_key_of_a_switch_goes_only_while_all_switches_are_known() {
     rig.switch("ts2", "169.254.8.0/24", &[], 16_711_691);
     let row = derived_uuid(ic_nb::transit_switch::TABLE.name, "ts2");
     rig.ic_nb.set(ic_nb::transit_switch::TABLE, row, None);
-    for is_partial in [true, false] {
-        let moment = Moment { is_settled: true, is_partial, ..Moment::default() };
-        let Step { claims, offers, .. } = step(&rig.offer, rig.databases(), Some(&rig.nb), moment);
-        let gone = lines(&offers, "delete Datapath_Binding").len();
-        assert_eq!((gone == 0, claims.is_empty()), (is_partial, is_partial), "{:?}", offers.lines());
+    let key = derived_uuid(datapath_binding::TABLE.name, "ts2");
+    let long = [key];
+    for (is_partial, stale, is_gone) in [(true, &long[..], false), (false, &long[..0], false), (false, &long[..], true)]
+    {
+        let moment = Moment { is_settled: true, is_partial, stale, ..Moment::default() };
+        let Step { claims, offers, stale, .. } = step(&rig.offer, rig.databases(), Some(&rig.nb), moment);
+        let gone = lines(&offers, "delete Datapath_Binding");
+        assert_eq!(gone, is_gone.then(|| format!("delete Datapath_Binding {key}")).into_iter().collect::<Vec<_>>());
+        assert_eq!((stale.contains(&key), claims.is_empty()), (!is_partial, is_partial));
     }
+    // a port of another cluster, or a switch that comes, keeps it, however long it had none
+    let is_kept = |rig: &Rig| {
+        let moment = Moment { stale: &long, ..Moment::default() };
+        let Step { offers, stale, .. } = step(&rig.offer, rig.databases(), Some(&rig.nb), moment);
+        stale.is_empty() && lines(&offers, "delete").is_empty()
+    };
+    assert!(!is_kept(&rig));
+    let port = rig.port("az2", "ts2", "ts2-az2", (2, "169.254.8.9/24"), "gw2");
+    assert!(is_kept(&rig));
+    rig.ic_sb.set(port_binding::TABLE, port, None);
+    rig.switch("ts2", "169.254.8.0/24", &[], 16_711_691);
+    assert!(is_kept(&rig));
 }
 
 #[test]
