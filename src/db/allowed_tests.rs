@@ -3,8 +3,8 @@
 use crate::observed::host_of;
 use crate::tests::{CLUSTER, beside, beside_another, seen};
 use crate::{
-    DatabaseFile, Here, Listed, Refused, backup, bootstrap, compact, convert, join, lacks, leave, remove, replace,
-    restore,
+    DatabaseFile, Here, Listed, Refused, Servers, backup, bootstrap, compact, convert, join, lacks, leave, remove,
+    replace, restore,
 };
 
 const LOCAL: &str = "tcp:10.0.0.9:6643";
@@ -462,6 +462,18 @@ fn no_step_uses_a_server_that_was_not_named() {
     // not even if its address is given
     let both = restore(&seen("ddA", None), "OVN_Northbound", "7.0.0", 0);
     check("both", &told(both, address), Err("tcp:10.0.0.1:6641 is in a cluster, and tcp:10.0.0.3:6641 is not"));
+}
+
+/// The first one is cut off from the others, who have elected another.
+#[test]
+fn of_two_leaders_the_one_that_has_more_counts() {
+    let mut observed = seen("LFL", None);
+    observed.servers[0].answer.as_mut().unwrap().index = Some(900);
+    let newer = "tcp:10.0.0.3:6641";
+    assert_eq!(backup(&observed).unwrap().address, newer);
+    assert_eq!(restore(&observed, "OVN_Northbound", "7.0.0", 0).unwrap().address, newer);
+    let behind: Vec<_> = Servers::of(&observed).all.iter().map(|server| server.behind).collect();
+    assert_eq!(behind, [Some(100), Some(1), Some(0)]);
 }
 
 #[test]

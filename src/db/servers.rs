@@ -79,7 +79,7 @@ pub struct Servers {
 impl Servers {
     pub fn of(observed: &Observed) -> Self {
         let answers = observed.servers.iter().filter_map(|seen| seen.answer.as_ref());
-        let newest = answers.filter(|answer| answer.leader && answer.connected).find_map(|leader| leader.index);
+        let newest = answers.filter(|answer| answer.leader && answer.connected).filter_map(|leader| leader.index).max();
         let mut all: Vec<Server> = observed.servers.iter().map(|seen| Server::asked(seen, newest)).collect();
         let status = observed.here().and_then(|(_, control)| control.cluster.as_ref());
         let Some(status) = status.filter(|status| status.members.iter().any(|listed| listed.is_self)) else {
@@ -128,8 +128,10 @@ impl Servers {
             .filter(|server| if self.complete { server.raft_address.is_some() } else { server.may_be_member() })
     }
 
+    /// One that was cut off does not know for a while that another has been elected, which has what was written since.
     pub fn leader(&self) -> Option<&Server> {
-        self.all.iter().find(|server| server.role == Role::Leader && server.connected)
+        let leaders = self.all.iter().filter(|server| server.role == Role::Leader && server.connected);
+        leaders.max_by_key(|server| server.index)
     }
 }
 
