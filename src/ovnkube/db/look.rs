@@ -1,5 +1,6 @@
 //! Asks the servers of a database, side by side.
 
+use std::collections::BTreeSet;
 use std::net::UdpSocket;
 use std::path::Path;
 use std::time::Duration;
@@ -27,10 +28,11 @@ pub(crate) async fn look(place: &Place) -> Observed {
     let asked = join_all(place.remotes.iter().map(|remote| ask(remote, tls, database)));
     let socket = Remote::Unix(place.run_file("sock"));
     let (asked, here, control) = tokio::join!(asked, ask(&socket, tls, database), control(place));
-    let mut servers: Vec<Seen> =
-        place.remotes.iter().zip(&asked).map(|(remote, asked)| seen(remote.to_string(), asked)).collect();
+    let distinct = distinct(&asked);
+    let mut servers = all_seen(&place.remotes, &asked, &distinct);
     if let Some(control) = control {
-        match whose(place, &socket, &asked, &here).and_then(|at| servers.get_mut(at)) {
+        let ours = whose(place, &socket, &asked, &here).and_then(|at| distinct.iter().position(|kept| *kept == at));
+        match ours.and_then(|at| servers.get_mut(at)) {
             Some(server) => server.control = Some(control),
             None => servers.push(Seen {
                 control: Some(control),
@@ -123,8 +125,22 @@ async fn marks_at(remote: &Remote, tls: Option<&TlsFiles>) -> Option<(i64, i64)>
 /// What the servers at these addresses say.
 pub(crate) async fn servers(remotes: &[Remote], tls: Option<&TlsFiles>, database: &'static Database) -> Observed {
     let asked = join_all(remotes.iter().map(|remote| ask(remote, tls, database))).await;
-    let servers = remotes.iter().zip(&asked).map(|(remote, asked)| seen(remote.to_string(), asked)).collect();
+    let servers = all_seen(remotes, &asked, &distinct(&asked));
     Observed { database: database.name, servers, addressed: true, northd: None }
+}
+
+/// Which of those that were asked are others than the ones before: a shared address, or a name, may lead to a server whose own address
+/// is given too. It would be counted twice.
+fn distinct(asked: &[Asked]) -> Vec<usize> {
+    let process = |asked: &Asked| asked.as_ref().ok().map(|about| about.process.clone());
+    let mut known = BTreeSet::new();
+    let is_new = |at: &usize| asked.get(*at).and_then(process).is_none_or(|process| known.insert(process));
+    (0..asked.len()).filter(is_new).collect()
+}
+
+fn all_seen(remotes: &[Remote], asked: &[Asked], distinct: &[usize]) -> Vec<Seen> {
+    let one = |at: &usize| Some(seen(remotes.get(*at)?.to_string(), asked.get(*at)?));
+    distinct.iter().filter_map(one).collect()
 }
 
 async fn ask(remote: &Remote, tls: Option<&TlsFiles>, database: &'static Database) -> Asked {

@@ -197,6 +197,32 @@ async fn single_servers_and_pairs() {
     told(&elsewhere, &both, 2, "all take writes, and none copies another").await;
 }
 
+/// Such as the shared address of a pair, and that of the host which has it.
+#[tokio::test]
+async fn a_server_at_two_addresses_is_one() {
+    let (elsewhere, dir) = (Member::new(Release::Host), Dir::new());
+    let active = Member::alone(Release::Host, &[]);
+    let shared = format!("unix:{}", dir.file("shared.sock").display());
+    active.control(&["ovsdb-server/add-remote", &format!("p{shared}")]);
+    let single = "takes writes; a single server: nothing takes over if it fails";
+    for here in [&elsewhere, &active] {
+        for both in [format!("{shared},{}", active.remote()), format!("{},{shared}", active.remote())] {
+            told(here, &both, 0, single).await;
+        }
+    }
+    let both = format!("{shared},{}", active.remote());
+    let file = dir.file("backup").display().to_string();
+    db(&active, &["backup", "nb", &file], &both).has(0, "are in");
+
+    let members = Member::cluster(Release::Host, 3);
+    let again = format!("unix:{}", dir.file("again.sock").display());
+    members[0].control(&["ovsdb-server/add-remote", &format!("p{again}")]);
+    let all = format!("{},{again}", addresses(&members));
+    for here in [&elsewhere, &members[0]] {
+        told(here, &all, 0, "healthy: all 3 members are connected, one may fail").await;
+    }
+}
+
 /// As on a host with the servers and two northd, of which one waits.
 #[tokio::test]
 async fn northd_is_named() {
