@@ -257,6 +257,21 @@ fn alone(servers: &Servers, word: &str) -> Judgement {
     let with = |role| servers.all.iter().filter(move |server| server.role == role);
     let silent = || servers.all.iter().filter(|server| !server.answers());
     let (active, backups) = (with(Role::Active).count(), with(Role::Backup).count());
+    let apart = with(Role::Backup).find(|server| server.trouble == Some(Trouble::Apart));
+    if let Some(backup) = apart.filter(|_| active == 1) {
+        let of = backup.backup_of.as_deref().unwrap_or("the other server");
+        return Judgement::new(
+            State::Degraded,
+            format!(
+                "takes writes, but the backup {} has copied nothing yet, and cannot take over from {}",
+                backup.address,
+                names(with(Role::Active))
+            ),
+            format!(
+                "look again in some seconds; if it stays so, see that it reaches {of}, or start it again with another --sync-from"
+            ),
+        );
+    }
     match (active, backups, silent().count()) {
         (0, _, _) => Judgement::new(
             State::Broken,

@@ -86,6 +86,8 @@ pub struct Control {
     pub cluster: Option<ClusterStatus>,
     /// Where it copies the database from, if it is a backup.
     pub backup_of: Option<String>,
+    /// It has copied nothing from there yet.
+    pub apart: bool,
     /// Tables that it does not copy then.
     pub excluded: Vec<String>,
     pub file: Option<DatabaseFile>,

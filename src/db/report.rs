@@ -90,7 +90,8 @@ fn line(server: &Server) -> String {
     if let Some(of) = &server.backup_of {
         let without =
             if server.excluded.is_empty() { String::new() } else { format!(" without {}", server.excluded.join(", ")) };
-        parts.push(format!("copies {of}{without}"));
+        let copies = if server.trouble == Some(Trouble::Apart) { "has copied nothing yet of" } else { "copies" };
+        parts.push(format!("{copies} {of}{without}"));
     }
     let is_follower = server.role == Role::Follower && server.connected;
     parts.extend(server.index.filter(|_| !is_follower).map(|index| format!("entry {index}")));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::cluster_status::{ClusterStatus, Listed};
-use crate::observed::{Answer, DatabaseFile, Model, Observed, Seen, host_of};
+use crate::observed::{Answer, Control, DatabaseFile, Model, Observed, Seen, host_of};
 
 /// What a server does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -20,7 +20,7 @@ pub enum Role {
     Unknown,
 }
 
-/// Why a member that answers does not count.
+/// Why a server that answers does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Trouble {
@@ -28,6 +28,8 @@ pub enum Trouble {
     Failed,
     /// It does not tell the leader that it has what it was sent: it cannot write its file, or hangs. It does not know this itself.
     Mute,
+    /// A backup that has copied nothing yet: it does not reach the server that it is to copy. It says so on its own host.
+    Apart,
 }
 
 /// A server, as `-o json` has it.
@@ -158,10 +160,7 @@ impl Server {
             term: control.and_then(|control| control.cluster.as_ref()).map(|status| status.term),
             backup_of: control.and_then(|control| control.backup_of.clone()),
             excluded: control.map(|control| control.excluded.clone()).unwrap_or_default(),
-            trouble: control
-                .and_then(|control| control.cluster.as_ref())
-                .is_some_and(ClusterStatus::has_failed)
-                .then_some(Trouble::Failed),
+            trouble: control.and_then(trouble),
             file: control.and_then(|control| control.file.clone()),
             entries: control.and_then(|control| control.cluster.as_ref()).map(|status| status.entries),
         }
@@ -216,6 +215,15 @@ impl Server {
 
     pub fn answers(&self) -> bool {
         self.asked && self.problem.is_none()
+    }
+}
+
+fn trouble(control: &Control) -> Option<Trouble> {
+    let has_failed = control.cluster.as_ref().is_some_and(ClusterStatus::has_failed);
+    match (has_failed, control.apart) {
+        (true, _) => Some(Trouble::Failed),
+        (false, true) => Some(Trouble::Apart),
+        (false, false) => None,
     }
 }
 

@@ -296,6 +296,22 @@ fn a_member_that_does_not_confirm_is_named() {
     assert!(judge(&own).remedy.unwrap().contains("run ovnkube db compact, before ovsdb-server is stopped"));
 }
 
+/// As Pacemaker's agent starts them: before there is an active server, they have the address of nobody.
+#[test]
+fn a_backup_that_has_copied_nothing_is_named() {
+    let mut observed = seen("ABB", Some(1));
+    let control = observed.servers[1].control.as_mut().unwrap();
+    (control.backup_of, control.apart) = (Some("tcp:192.0.2.254:6641".to_owned()), true);
+    let said = judge(&observed);
+    let want = "takes writes, but the backup tcp:10.0.0.2:6641 has copied nothing yet, and cannot take over from tcp:10.0.0.1:6641";
+    assert_eq!((said.state, &*said.text), (State::Degraded, want));
+    assert!(said.remedy.unwrap().contains("see that it reaches tcp:192.0.2.254:6641"));
+    let text = Report::of(&observed).to_string();
+    assert!(text.contains("backup, takes no writes, has copied nothing yet of tcp:192.0.2.254:6641"), "{text}");
+    observed.servers[0].answer.as_mut().unwrap().read_only = Some(true);
+    assert!(judge(&observed).text.starts_with("no active server"));
+}
+
 #[test]
 fn tables_that_a_backup_lacks_are_named() {
     let with = |tables: &[&str]| {

@@ -205,11 +205,13 @@ async fn control(place: &Place) -> Option<Control> {
         Err(_) if !runs(place).await => return None,
         Err(problem) => Some(problem),
     };
+    let copied = replication.as_deref().ok().and_then(backup_of);
     Some(Control {
         problem,
         cluster: cluster.ok().as_deref().and_then(ClusterStatus::parse),
         excluded: replication.as_deref().map(|text| excluded(text, database)).unwrap_or_default(),
-        backup_of: replication.ok().as_deref().and_then(backup_of),
+        apart: copied.is_some_and(|(_, is_copied)| !is_copied),
+        backup_of: copied.map(|(of, _)| of.to_owned()),
         file: files::open_by(place),
     })
 }
@@ -231,10 +233,38 @@ fn excluded(text: &str, database: &str) -> Vec<String> {
     tables.map(|table| table.chars().take(80).collect()).collect()
 }
 
-/// The answer of a backup has `state: backup` and `replicating: ADDRESS` or `connecting: ADDRESS`.
-fn backup_of(text: &str) -> Option<String> {
+/// Whom a backup copies, and whether it has begun. Its answer has `state: backup`, and `replicating: ADDRESS` from the first copy on, also
+/// while it has lost that server.
+fn backup_of(text: &str) -> Option<(&str, bool)> {
     let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
     value("state: backup")?;
-    let address = value("replicating: ").or_else(|| value("connecting: ")).unwrap_or("a server");
-    Some(address.to_owned())
+    let failed = || value("Replication to (")?.split_once(')').map(|(address, _)| address);
+    let other = || value("connecting: ").or_else(|| value("not connected to ")).or_else(failed);
+    match value("replicating: ") {
+        Some(address) => Some((address, true)),
+        None => Some((other().unwrap_or("a server"), false)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What ovsdb-server 3.1 and 4.0 answer to `ovsdb-server/sync-status`.
+    #[test]
+    fn what_a_backup_copies() {
+        let of = "tcp:10.0.0.9:6641";
+        for (text, want) in [
+            (format!("state: backup\nreplicating: {of}\ndatabase: OVN_Northbound\n"), Some((of, true))),
+            (format!("database: OVN_Northbound\nstate: backup\nreplicating: {of}\nexclude: a:B"), Some((of, true))),
+            (format!("state: backup\nconnecting: {of}"), Some((of, false))),
+            (format!("database: OVN_Northbound\nstate: backup\nnot connected to {of}"), Some((of, false))),
+            (format!("state: backup\nReplication to ({of}) failed"), Some((of, false))),
+            ("state: backup\n".to_owned(), Some(("a server", false))),
+            ("state: active\n".to_owned(), None),
+            (String::new(), None),
+        ] {
+            assert_eq!(backup_of(&text), want, "{text}");
+        }
+    }
 }

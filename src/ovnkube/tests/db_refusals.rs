@@ -205,6 +205,18 @@ async fn a_cluster_without_tls_gets_members_with_it() {
 }
 
 #[tokio::test]
+async fn a_backup_that_reaches_nobody_is_none() {
+    let active = Member::alone(Release::Host, &[]);
+    let backup = Member::alone(Release::Host, &["--sync-from=unix:/nowhere"]);
+    let both = format!("{},{}", active.remote(), backup.remote());
+    let nothing = format!("takes writes, but the backup {} has copied nothing yet, and cannot", backup.remote());
+    let said = told(&backup, &both, 2, &nothing).await;
+    assert!(said.out.contains("backup, takes no writes, has copied nothing yet of unix:/nowhere"), "{}", said.out);
+    // on another host it cannot be seen
+    told(&active, &both, 0, "is active, 1 copy it").await;
+}
+
+#[tokio::test]
 async fn tables_that_a_backup_does_not_copy() {
     let active = Member::alone(Release::Host, &[]);
     active.nbctl(&["--", "ls-add", "s", "--", "acl-add", "s", "to-lport", "1", "ip4", "drop"]);
