@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use super::contents::Contents;
 use super::files::{Temporary, beside, install, is_open, kept_members, open_by, unused};
-use super::look::{look, runs};
+use super::look::{is_here, look, runs};
 use super::place::{Place, WITHIN, is_there};
 use super::programs::{Failed, client, text, tool, tool_prints, tool_says};
 use crate::system::{is_same_disk, is_same_file};
@@ -216,6 +216,7 @@ impl Steps {
         let (observed, here) = (look(&self.place).await, self.here(&file).await?);
         let local = raft.local.to_string();
         let cluster = ovnkube_db::join(&observed, &here, &local, &members(raft))?;
+        of_this_host(&raft.local)?;
         let new = self.joiner(&file, &cluster, raft).await?;
         let left = (here == Here::Left).then(|| unused(&file, "left"));
         left.as_deref().map(|left| keep(&file, left)).transpose()?;
@@ -229,6 +230,7 @@ impl Steps {
         let (observed, here) = (look(&self.place).await, self.here(&file).await?);
         let local = raft.local.to_string();
         let (cluster, old) = ovnkube_db::replace(&observed, &here, &local, &members(raft))?;
+        of_this_host(&raft.local)?;
         let kept = beside(&file, &old);
         // of a replacement that was cut short at its end, the old file is kept already
         let is_kept = matches!(here, Here::Member { joined: false, .. });
@@ -256,6 +258,7 @@ impl Steps {
         if !ovnkube_db::bootstrap(&observed, &here, &local.to_string(), contents.is_some())? {
             return Ok(format!("{} is made already; start ovsdb-server: {start}", file.display()));
         }
+        of_this_host(local)?;
         if let Some(contents) = contents {
             whole(contents, "make the cluster from").await?;
         }
@@ -473,6 +476,20 @@ async fn agreed(mut is_done: impl AsyncFnMut() -> bool) -> bool {
 /// The addresses of members that are given.
 fn members(raft: &Raft) -> Vec<String> {
     raft.others.iter().map(Remote::to_string).collect()
+}
+
+/// The server listens at its address for members, and can do so only where its host has it. With another host's, it would still join: the
+/// others would count it, and look for it where another member is, or nobody.
+fn of_this_host(local: &Remote) -> Result<(), Failed> {
+    let address = ovnkube_ovsdb::Remote::parse(&local.to_string()).map_err(|error| Failed::Error(error.into()))?;
+    if matches!(address, ovnkube_ovsdb::Remote::Unix(_)) || is_here(&address) {
+        return Ok(());
+    }
+    Err(Failed::Refused(format!(
+        "{} is no address of this host, and its ovsdb-server could not listen there; write an address of this host, or give it this one \
+         first",
+        host(local)
+    )))
 }
 
 fn host(local: &Remote) -> String {

@@ -150,6 +150,18 @@ fn members_talk_as_clients_do_and_at_another_port() {
     db(&here, &["join", "nb", &format!("tcp:{host}:6643"), &first.raft()], &clients).has(0, "is made");
 }
 
+/// It would join all the same, and the others would look for it elsewhere.
+#[test]
+fn a_member_has_an_address_of_its_host() {
+    let (first, here) = (Member::cluster(Release::Host, 1).remove(0), Member::new(Release::Host));
+    let other = "tcp:198.51.100.7:6643";
+    let problem = "198.51.100.7 is no address of this host, and its ovsdb-server could not listen there";
+    db(&here, &["join", "nb", other, &first.raft()], &first.remote()).has(2, problem);
+    db(&here, &["bootstrap", "nb", other], "unix:/nowhere").has(2, problem);
+    assert!(!here.file().exists());
+    db(&here, &["join", "nb", &format!("tcp:{}", free()), &first.raft()], &first.remote()).has(0, "is made");
+}
+
 fn issue(dir: &Path, words: &[&str]) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dist/tls/issue");
     let out = Command::new(script).current_dir(dir).args(words).output().unwrap();
