@@ -16,6 +16,8 @@ pub struct ClusterStatus {
     /// The first digits of the leader's id, `self` or `unknown`.
     pub leader: String,
     pub election_timer_ms: u64,
+    /// The members have yet to agree to another timer. Until then the leader refuses a further change.
+    pub timer_changes: bool,
     /// Entries of the log since it was compacted.
     pub entries: u64,
     pub members: Vec<Listed>,
@@ -63,9 +65,10 @@ impl ClusterStatus {
                 "Role" => value.clone_into(&mut found.role),
                 "Term" => found.term = number(),
                 "Leader" => value.clone_into(&mut found.leader),
-                // a change that is under way follows the number
+                // a change that is under way follows the number, in brackets
                 "Election timer" => {
                     found.election_timer_ms = value.split(' ').next()?.parse().unwrap_or_default();
+                    found.timer_changes = value.contains('(');
                 }
                 "Connections" => connections = value.split_whitespace().collect(),
                 "Log" => found.entries = between(value).unwrap_or_default(),

@@ -70,6 +70,7 @@ fn control(letters: &str, here: usize, leader: Option<usize>) -> Control {
         term: 5,
         leader: leader.map_or("unknown".to_owned(), id),
         election_timer_ms: 1000,
+        timer_changes: false,
         entries: 4,
         members: (0..letters.len()).map(listed).collect(),
     };
@@ -339,12 +340,13 @@ fn tables_that_a_backup_lacks_are_named() {
 fn the_status_of_a_cluster_is_read() {
     let text = "5ba9\nName: OVN_Northbound\nCluster ID: 5c34 (5c34d84c-4029-4156-a1b8-b8599569fa5b)\n\
                 Server ID: 5ba9 (5ba96cd4-ffaa-4c0f-9661-506e78d550c4)\nAddress: tcp:127.0.0.1:17643\nStatus: cluster member\n\
-                Role: leader\nTerm: 5\nLeader: self\nVote: self\n\nElection timer: 1000 (being changed to 2000)\nLog: [2, 6]\n\
+                Role: leader\nTerm: 5\nLeader: self\nVote: self\n\nElection timer: 1000 (changing to 2000)\nLog: [2, 6]\n\
                 Connections: ->1ea3 (->8c99)\nServers:\n    5ba9 (5ba9 at tcp:127.0.0.1:17643) (self) next_index=5 match_index=5\n\
                 \x20   8c99 (8c99 at tcp:[::1]:17644) next_index=6 match_index=0 last msg 11126 ms ago\n";
     let status = ClusterStatus::parse(text).unwrap();
     assert!(status.is_member() && status.is_leader());
     assert_eq!((&*status.cluster, status.term, status.election_timer_ms, status.entries), (CLUSTER, 5, 1000, 4));
+    assert!(status.timer_changes);
     let members: Vec<_> = status.members.iter().map(|m| (&*m.id, &*m.address, m.is_self, m.silent_ms)).collect();
     assert_eq!(members, [("5ba9", "tcp:127.0.0.1:17643", true, None), ("8c99", "tcp:[::1]:17644", false, Some(11126))]);
     for text in
@@ -539,6 +541,8 @@ fn an_election_timer_is_doubled_at_most() {
     assert_eq!(with("1000", "follower", 5000), TimerStep::NotOurs);
     assert_eq!(with("", "leader", 5000), TimerStep::NotOurs);
     assert_eq!(with("18446744073709551615", "leader", 5000), TimerStep::Set(5000));
+    assert_eq!(with("2000 (changing to 4000)", "leader", 5000), TimerStep::UnderWay);
+    assert_eq!(with("4000 (changing to 8000)", "leader", 4000), TimerStep::UnderWay);
 }
 
 #[test]

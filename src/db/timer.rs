@@ -8,6 +8,8 @@ pub enum TimerStep {
     Right,
     /// The leader's task, and this member is not the leader.
     NotOurs,
+    /// The step before is not done yet.
+    UnderWay,
     /// To so many milliseconds next.
     Set(u64),
 }
@@ -16,6 +18,7 @@ impl ClusterStatus {
     /// The next step to a timer of `wanted` milliseconds.
     pub fn timer_step(&self, wanted: u64) -> TimerStep {
         match self.election_timer_ms {
+            _ if self.timer_changes => TimerStep::UnderWay,
             now if now == wanted => TimerStep::Right,
             // it is not known
             0 => TimerStep::NotOurs,

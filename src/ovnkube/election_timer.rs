@@ -8,6 +8,7 @@ use ovnkube_db::{ClusterStatus, TimerStep};
 use tokio::time::sleep;
 use tracing::{info, warn};
 
+use crate::db::look::servers;
 use crate::db::place::{Place, WITHIN};
 
 /// How often the timer is looked at: any member may become the leader.
@@ -24,17 +25,18 @@ pub(crate) async fn keep(settings: &Settings) {
 }
 
 async fn keep_one(settings: &Settings, side: Side, wanted: u64) {
-    let mut told = String::new();
+    let mut told = None;
     loop {
         // the directory of the socket depends on what is there
         let place = Place::of(settings, side);
         let wait = match step(&place, wanted).await {
-            Ok(TimerStep::Set(_)) => NEXT_STEP,
+            Ok(TimerStep::Set(_) | TimerStep::UnderWay) => NEXT_STEP,
             Ok(TimerStep::Right | TimerStep::NotOurs) => AGAIN,
-            Err(error) => {
-                if error != told {
-                    warn!(database = place.database.name, wanted, %error, "{NOT_HERE}");
-                    told = error;
+            Err(problem) => {
+                let (what, error) = &problem;
+                if told.as_ref() != Some(&problem) {
+                    warn!(database = place.database.name, wanted, %error, "{what}");
+                    told = Some(problem);
                 }
                 AGAIN
             }
@@ -45,15 +47,26 @@ async fn keep_one(settings: &Settings, side: Side, wanted: u64) {
 
 const NOT_HERE: &str = "this host cannot set the election timer of the cluster: it has no member of it that answers on its control \
                         socket. A master on the host of the leader does it, or ovs-appctl cluster/change-election-timer there";
+const OF_ANOTHER: &str = "the election timer of the member on this host stays as it is: no server that answers at the addresses of the \
+                          database is in its cluster";
+const REFUSED: &str = "the member on this host refuses to change the election timer of the cluster";
+
+/// What could not be done, and why.
+type Problem = (&'static str, String);
 
 /// One step, if the member on this host leads.
-async fn step(place: &Place, wanted: u64) -> Result<TimerStep, String> {
+async fn step(place: &Place, wanted: u64) -> Result<TimerStep, Problem> {
     let name = place.database.name;
-    let status = place.control("cluster/status", &[name], WITHIN).await?;
-    let status = ClusterStatus::parse(&status).ok_or("the server does not tell how its cluster is")?;
+    let status = place.control("cluster/status", &[name], WITHIN).await.map_err(|why| (NOT_HERE, why))?;
+    let untold = || (NOT_HERE, "the server does not tell how its cluster is".to_owned());
+    let status = ClusterStatus::parse(&status).ok_or_else(untold)?;
     let step = status.timer_step(wanted);
     if let TimerStep::Set(next) = step {
-        place.control("cluster/change-election-timer", &[name, &next.to_string()], WITHIN).await?;
+        if !is_used(place, &status.cluster).await {
+            return Err((OF_ANOTHER, format!("it is in cluster {}", status.cluster)));
+        }
+        let changed = place.control("cluster/change-election-timer", &[name, &next.to_string()], WITHIN).await;
+        changed.map_err(|why| (REFUSED, why))?;
         info!(
             database = name,
             from = status.election_timer_ms,
@@ -63,4 +76,11 @@ async fn step(place: &Place, wanted: u64) -> Result<TimerStep, String> {
         );
     }
     Ok(step)
+}
+
+/// Whether the addresses of the database lead to this cluster: a host may have a member of another one too.
+async fn is_used(place: &Place, cluster: &str) -> bool {
+    let named = servers(&place.remotes, place.tls.as_ref(), place.database).await;
+    let mut answers = named.servers.iter().filter_map(|seen| seen.answer.as_ref());
+    answers.any(|answer| answer.cluster.as_deref() == Some(cluster))
 }

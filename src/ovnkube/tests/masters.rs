@@ -132,6 +132,23 @@ async fn a_master_beside_the_leader_sets_the_election_timer() {
     assert_eq!(changes, 1, "{}", second.log());
 }
 
+/// Its host has a member of another cluster, which no address leads to.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_election_timer_of_another_cluster_stays() {
+    let lab = Lab::new().await;
+    let [used, other] = [(); 2].map(|()| Member::cluster(Release::Lts, 1).remove(0));
+    let flags = [
+        format!("--nb-address={}", used.remote()),
+        format!("--nb-run-dir={}", other.dir().display()),
+        "--nb-raft-election-timer=2".to_owned(),
+    ];
+    let master = lab.start("init-master=one", &flags.each_ref().map(String::as_str));
+    let said = "no server that answers at the addresses of the database is in its cluster";
+    until("its refusal", async || master.log().contains(said)).await;
+    assert!(master.log().contains(&format!("it is in cluster {}", other.cluster_id())));
+    assert_eq!([&used, &other].map(timer), ["1000"; 2]);
+}
+
 /// Milliseconds, when no change is under way.
 fn timer(member: &Member) -> String {
     let status = member.control(&["cluster/status", "OVN_Northbound"]);
