@@ -13,7 +13,7 @@ use tracing::{info, warn};
 
 use crate::db::files;
 use crate::db::look::runs;
-use crate::db::place::{Place, WITHIN};
+use crate::db::place::{Place, WITHIN, is_silence};
 use crate::stranger::{REMIND, warning};
 
 /// How often it is looked at: 100 MB are left when it is told.
@@ -26,42 +26,93 @@ pub(crate) async fn keep(settings: &Settings, host: &str, api: &Client, events: 
 }
 
 async fn keep_one(settings: &Settings, side: Side, host: &str, api: &Client, events: &Events) {
-    // by reason: when, and whether the disk was full
-    let mut told: BTreeMap<&'static str, (Instant, bool)> = BTreeMap::new();
+    let mut told = Told::default();
     loop {
         // the directory of the socket depends on what is there
         let place = Place::of(settings, side);
-        let problems = problems(&place).await;
-        for problem in &problems {
-            let (reason, is_full) = (problem.reason, problem.is_full);
-            // that it is full now is news
-            if told.get(reason).is_some_and(|(at, was)| at.elapsed() <= REMIND && (*was || !is_full)) {
-                continue;
+        if let Some(problems) = problems(&place).await {
+            let (new, over) = told.news(&problems);
+            for problem in new {
+                let message = format!("{} on host {host}: {}", place.database.name, problem.text);
+                warn!("{message}");
+                let namespace = &settings.kubernetes.ovn_config_namespace;
+                events.publish(warning(api, namespace, problem.reason, message).await);
             }
-            told.insert(reason, (Instant::now(), is_full));
-            let message = format!("{} on host {host}: {}", place.database.name, problem.text);
-            warn!("{message}");
-            let namespace = &settings.kubernetes.ovn_config_namespace;
-            events.publish(warning(api, namespace, reason, message).await);
-        }
-        told.retain(|reason, _| {
-            let stays = problems.iter().any(|problem| problem.reason == *reason);
-            if !stays {
+            for reason in over {
                 info!(database = place.database.name, reason, "this problem of its server on this host is over");
             }
-            stays
-        });
+        }
         sleep(AGAIN).await;
     }
 }
 
-/// Of the server on this host. None if no server of the database runs here.
-async fn problems(place: &Place) -> Vec<FileProblem> {
-    if !runs(place).await {
-        return Vec::new();
+/// What was said of a server: by reason, when, and whether the disk was full.
+#[derive(Default)]
+struct Told(BTreeMap<&'static str, (Instant, bool)>);
+
+impl Told {
+    /// Which of these problems are to be said, and what was said before and is over.
+    fn news<'a>(&mut self, problems: &'a [FileProblem]) -> (Vec<&'a FileProblem>, Vec<&'static str>) {
+        // that it is full now is news
+        let is_known = |problem: &FileProblem| {
+            let told = self.0.get(problem.reason);
+            told.is_some_and(|(at, was)| at.elapsed() <= REMIND && (*was || !problem.is_full))
+        };
+        let new: Vec<_> = problems.iter().filter(|problem| !is_known(problem)).collect();
+        self.0.extend(new.iter().map(|problem| (problem.reason, (Instant::now(), problem.is_full))));
+        let is_over = |reason: &&str| problems.iter().all(|problem| problem.reason != *reason);
+        let over: Vec<_> = self.0.keys().copied().filter(is_over).collect();
+        self.0.retain(|reason, _| !over.contains(reason));
+        (new, over)
     }
-    let status = place.control("cluster/status", &[place.database.name], WITHIN).await;
-    let status = status.ok().as_deref().and_then(ClusterStatus::parse);
-    let file = files::open_by(place);
-    file.map(|file| file_problems(&file, status.as_ref(), place.word)).unwrap_or_default()
+}
+
+/// Of the server on this host. Nothing if that is not known: no server of the database runs here, such as one that has ended because its
+/// disk is full, or it does not answer.
+async fn problems(place: &Place) -> Option<Vec<FileProblem>> {
+    if !runs(place).await {
+        return None;
+    }
+    let status = match place.control("cluster/status", &[place.database.name], WITHIN).await {
+        Ok(said) => ClusterStatus::parse(&said),
+        Err(why) if is_silence(&why) => return None,
+        // it is in no cluster
+        Err(_) => None,
+    };
+    let file = files::open_by(place)?;
+    Some(file_problems(&file, status.as_ref(), place.word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_a_server() {
+        let problem = |reason, is_full| FileProblem { reason, text: String::new(), is_full };
+        let (disk, log) = ("DatabaseDiskFull", "DatabaseLogGrown");
+        let mut told = Told::default();
+        for (problems, new, over) in [
+            (vec![problem(disk, false)], vec![disk], vec![]),
+            (vec![problem(disk, false), problem(log, false)], vec![log], vec![]),
+            (vec![problem(disk, true), problem(log, false)], vec![disk], vec![]),
+            // when there is a little room again, that is no news
+            (vec![problem(disk, false)], vec![], vec![log]),
+            (vec![], vec![], vec![disk]),
+            (vec![problem(disk, true)], vec![disk], vec![]),
+        ] {
+            let (is_new, is_over) = told.news(&problems);
+            let is_new: Vec<_> = is_new.into_iter().map(|problem| problem.reason).collect();
+            assert_eq!((is_new, is_over), (new, over), "{problems:?}");
+        }
+    }
+
+    /// One that has ended on a full disk has not got over it.
+    #[tokio::test]
+    async fn nothing_is_known_of_a_server_that_does_not_run() {
+        let words = ["--config-file=/dev/null", "-init-node=n", "--nb-run-dir=/nowhere"];
+        let loaded = ovnkube_config::load(words.iter().map(Into::into), |_| None, &ovnkube_config::Places::default());
+        let place = Place::of(&loaded.unwrap().settings, Side::North);
+        assert_eq!(problems(&place).await, None);
+    }
 }

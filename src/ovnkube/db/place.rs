@@ -116,8 +116,15 @@ pub(crate) async fn control(
     match timeout(within, ask).await {
         Ok(Ok(answer)) => Ok(answer.as_str().unwrap_or_default().to_owned()),
         Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err(format!("no answer within {} s", within.as_secs())),
+        Err(_) => Err(format!("{SILENCE} {} s", within.as_secs())),
     }
+}
+
+const SILENCE: &str = "no answer within";
+
+/// Whether this is why [`control`] has no answer: a program that hangs, and not one that refuses.
+pub(crate) fn is_silence(why: &str) -> bool {
+    why.starts_with(SILENCE)
 }
 
 /// Without an address there are only sockets of this host, of which those count that exist.
