@@ -165,8 +165,11 @@ impl Candidates {
         self.name_unfit(shared);
     }
 
-    /// Publishes the first server that was unfit when it was asked last.
+    /// Publishes the first server that was unfit when it was asked last, while no other one is used.
     fn name_unfit(&self, shared: &Shared) {
+        if shared.is_live() {
+            return;
+        }
         let unfit = self.0.iter().find_map(|candidate| candidate.unfit.clone());
         shared.unfit.send_if_modified(|said| {
             // what is too large is not known before it is read

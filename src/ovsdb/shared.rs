@@ -299,7 +299,8 @@ impl Shared {
         self.is_live.store(true, Ordering::Release);
         self.locks.ask_all(&conn);
         self.stats.add(4, 1);
-        self.unfit.send_if_modified(|said| said.take_if(|said| matches!(said, Unfit::TooLarge(_))).is_some());
+        // another one may have been refused while this one worked on its rows; that it is full is only known by writing
+        self.unfit.send_if_modified(|said| said.take_if(|said| !matches!(said, Unfit::Full(_))).is_some());
         tracing::info!(database = self.options.database.name, %remote, "database session is live");
         self.state.send_replace(State::Live { remote: remote.clone() });
         // subscribers that this wakes may look at the state

@@ -1,10 +1,13 @@
 //! Servers that do not answer: how long they delay a client while another server would answer.
 
+use std::ffi::OsStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ovnkube_ovn::nb::logical_switch as ls;
 use ovnkube_ovn::{Row, Uuid, nb};
-use ovnkube_ovsdb::{Client, Options, Remote, State, Txn};
+use ovnkube_ovsdb::{Client, Options, Remote, State, Txn, Unfit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::Instant;
@@ -149,6 +152,46 @@ async fn a_server_that_works_on_a_large_answer_is_waited_for() {
     assert_eq!(*client.state().borrow(), State::Live { remote: remotes[0].clone() });
     let stats = client.stats();
     assert_eq!((stats.sessions, stats.downloads), (1, 1));
+    passes.abort();
+}
+
+/// The only member of a cluster, which listens on TCP, too.
+fn of_a_cluster(dir: &Dir) -> Server {
+    let (db, address) = (dir.file("db"), format!("unix:{}", dir.file("raft").display()));
+    let schema = Host.schema(NB);
+    let words = ["create-cluster".as_ref(), db.as_os_str(), schema.as_os_str(), address.as_ref()];
+    Host.run::<&OsStr>("ovsdb-tool", &words);
+    let server = Server::start(Host, dir, "s", &db, &["--remote=ptcp:0:127.0.0.1".to_owned()]);
+    server.wait_joined();
+    server
+}
+
+/// While the right one works on its answer, another one is asked too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_of_another_cluster_is_forgotten_when_the_right_one_answers() {
+    let dirs = [Dir::new(), Dir::new()];
+    let [right, other] = dirs.each_ref().map(|dir| Arc::new(of_a_cluster(dir)));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let remotes = vec![tcp(listener.local_addr().unwrap().port()), tcp(other.port())];
+    // the right one is found first
+    other.signal("-STOP");
+    let (port, slow, found, hung) = (right.port(), right.clone(), other.clone(), AtomicBool::default());
+    let passes = tokio::spawn(between(listener, port, "\"monitor_cond_since\"", move || {
+        if !hung.swap(true, Ordering::Relaxed) {
+            slow.signal("-STOP");
+            found.signal("-CONT");
+        }
+    }));
+    let client = Client::connect(options(remotes.clone()));
+    let mut unfit = client.unfit();
+    let is_of_another = |said: &Option<Unfit>| matches!(said, Some(Unfit::Stranger(_)));
+    within("the other cluster", unfit.wait_for(is_of_another)).await.unwrap();
+    right.signal("-CONT");
+    within("the answer", client.synced()).await;
+    assert_eq!(*client.state().borrow(), State::Live { remote: remotes[0].clone() });
+    assert_eq!(*unfit.borrow(), None);
+    client.transact(write(1)).await.unwrap();
+    assert_eq!(*unfit.borrow(), None);
     passes.abort();
 }
 
