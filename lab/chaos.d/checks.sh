@@ -2,7 +2,10 @@
 
 even() { # every pod has one logical port with its addresses, no port is left over, no address is used twice, no annotation has changed
   ! grep ' changed ' "$tmp/churn" || return
-  ports_are_right
+  given_to_nodes | diff "$tmp/given" - && ports_are_right
+}
+given_to_nodes() { # their subnets and numbers
+  kubectl get nodes -o jsonpath='{range .items[*]}{.metadata.name} {.metadata.annotations.k8s\.ovn\.org/node-subnets} {.metadata.annotations.k8s\.ovn\.org/node-id}{"\n"}{end}' | sort
 }
 # ovsdb-server logs every request; those over TCP or TLS come from the implementation (the lab itself uses unix sockets)
 trace() { # on|off

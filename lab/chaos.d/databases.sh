@@ -85,7 +85,23 @@ print(said[:300])
 sys.exit(any(not r or "error" in r for r in json.loads(said)))
 P
 }
-addresses() { cluster nbctl --timeout=20 -f csv --no-headings --columns=name,addresses list logical_switch_port | sort; }
+# what of NB comes from Kubernetes alone
+NORTH='logical_switch_port name,addresses
+logical_switch name,other_config
+logical_router name
+logical_router_port name,mac,networks
+logical_router_static_route ip_prefix,nexthop
+logical_router_policy priority,match,action
+nat type,external_ip,logical_ip
+load_balancer name,protocol,vips
+address_set name,addresses
+port_group name
+acl priority,direction,match,action'
+northbound() {
+  local table columns lists=()
+  while read -r table columns; do lists+=(-- "--columns=$columns" list "$table"); done <<<"$NORTH"
+  cluster nbctl --timeout=20 -f csv --no-headings "${lists[@]:1}" | sort
+}
 southbound() { # its ports and chassis
   cluster sbctl --timeout=20 -f csv --no-headings --columns=logical_port,type list port_binding | sort
   cluster sbctl --timeout=20 -f csv --no-headings --columns=hostname list chassis | sort
@@ -99,7 +115,7 @@ refilled() { # nb|sb CMD
   figure "$1-empty" "rows are there again" "$(since "$at")"
   try http client "$(at "$(ip_of far)"):8080" && within "$(since "$at")" 10 && no_restart
 }
-dose_nb-empty() { refilled nb addresses; }
+dose_nb-empty() { refilled nb northbound; }
 dose_sb-empty() { refilled sb southbound; }
 dose_failover() {
   local old at over next
