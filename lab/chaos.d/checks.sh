@@ -8,14 +8,15 @@ given_to_nodes() { # their subnets and numbers
   kubectl get nodes -o jsonpath='{range .items[*]}{.metadata.name} {.metadata.annotations.k8s\.ovn\.org/node-subnets} {.metadata.annotations.k8s\.ovn\.org/node-id}{"\n"}{end}' | sort
 }
 # ovsdb-server logs every request; those over TCP or TLS come from the implementation (the lab itself uses unix sockets)
-trace() { # on|off
-  local i
-  for i in $(members); do part nb-"$i" vlog/set "jsonrpc:console:$([ "$1" = on ] && echo dbg || echo info)" || return; done
-  [ "$1" = off ] || for i in "$D"/log/nb-*.log; do stat -c '%n %s' "$i"; done >"$tmp/offsets"
+trace() { # on|off: of NB and SB
+  local i k
+  for i in $(members); do for k in nb sb; do part $k-"$i" vlog/set "jsonrpc:console:$([ "$1" = on ] && echo dbg || echo info)" || return; done; done
+  [ "$1" = off ] || for i in "$D"/log/{nb,sb}-*.log; do stat -c '%n %s' "$i"; done >"$tmp/offsets"
 }
-# transactions with a write since `trace on`: accepted ones before the one that contains a text, or from these remote ports, or any; or those
-# that a member refused because it is a backup. (One that ends with "abort" writes nothing: masters ask so whether a server is a backup.)
-written() { # before TEXT | from PORT... | any | refused MEMBER
+# transactions with a write since `trace on`: in NB accepted ones before the one that contains a text, or any; in NB and SB those from these
+# remote ports, or in SB alone, where ovn-controllers write too; or those that a member refused because it is a backup. (One that ends with
+# "abort" writes nothing: masters ask so whether a server is a backup.)
+written() { # before TEXT | any | from PORT... | southbound PORT... | refused MEMBER
   python3 - "$tmp/offsets" "$@" <<'P'
 import json, re, sys
 offsets, how, *words = sys.argv[1:]
@@ -23,9 +24,11 @@ asked, refused, marker = [], [], None
 WRITES = {"insert", "update", "mutate", "delete"}
 def claims(transaction): # before its first write a master writes its name
     writes = [op for op in json.loads(transaction)[1:] if op["op"] in WRITES]
-    return all(op["table"] == "NB_Global" and "ovnkube-master" in json.dumps(op) for op in writes)
+    return all(op["table"] in ("NB_Global", "SB_Global") and "ovnkube-master" in json.dumps(op) for op in writes)
 for line in open(offsets):
     path, offset = line.split()
+    if (how in ("before", "any") and "/sb-" in path) or (how == "southbound" and "/nb-" in path):
+        continue
     open_requests = {}
     with open(path, errors="replace") as log:
         log.seek(int(offset))
@@ -53,7 +56,7 @@ if how == "refused":
     print(len(found), "transactions sent to the backup", words[0], *(r[2][:200] for r in found[:2]))
     sys.exit(bool(found))
 found = [r for r in asked if how == "any" or r[1] in words]
-accepted = [r for r in found if r[3] is not False]
+accepted = [r for r in found if r[3] is not False and not (how == "southbound" and claims(r[2]))]
 print(len(found), "transactions,", len(accepted), "not refused", *(r[2][:200] for r in accepted[:2]))
 sys.exit(bool(accepted))
 P
@@ -70,8 +73,11 @@ starts_nothing() { # another master takes over and finds everything as it would 
 Y
   apply <"$tmp/marker.yaml" && try has_port "$marker" || return
   trace off
+  for old in $(master_pids); do sockets_of "$old"; done | sort -u >"$tmp/sockets"
   kubectl delete pod -n $NS "$marker" --force --grace-period=0 >/dev/null 2>&1
-  written before "$marker"
+  [ -s "$tmp/sockets" ] || { echo "no connection of a master was seen"; return 1; }
+  # shellcheck disable=SC2046 # ports are words
+  written before "$marker" && written southbound $(cat "$tmp/sockets")
 }
 has_port() { ports | grep -x "${NS}_$1" >/dev/null; }
 dump() { cluster exec cp ovsdb-client -t 20 -f csv dump "unix:$D/db/$1.sock" "$2" | sort; } # MEMBER SCHEMA
