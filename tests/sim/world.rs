@@ -25,7 +25,7 @@ use crate::master::Master;
 use crate::northbound::{Fate, Messages, Northbound};
 use crate::observer::Observer;
 use crate::wire::{Answer, Ask, Body, Conn, Sent};
-use crate::writers::{Writers, claims};
+use crate::writers::{self, Writers, claims};
 
 mod faults;
 
@@ -52,6 +52,8 @@ pub(crate) struct World {
     pub(crate) network: NetworkSettings,
     conns: Arc<AtomicU64>,
     links: BTreeMap<Conn, Link>,
+    /// Which process opened each connection, also of those that its host has taken along.
+    openers: BTreeMap<Conn, writers::Process>,
     queue: BTreeMap<(u64, u64), Message>,
     order: u64,
     watches: Vec<Watch>,
@@ -100,8 +102,6 @@ const NB_GLOBAL: &str = "33333333-3333-4333-8333-333333333333";
 /// A connection to the database.
 struct Link {
     process: usize,
-    /// When the process began.
-    began: u64,
     to: UnboundedSender<Vec<u8>>,
     /// When the last message of each direction arrives: none overtakes another.
     requests: u64,
@@ -190,6 +190,7 @@ impl World {
             network,
             conns: Arc::default(),
             links: BTreeMap::new(),
+            openers: BTreeMap::new(),
             queue: BTreeMap::new(),
             order: 0,
             watches: Vec::new(),
@@ -292,7 +293,8 @@ impl World {
                 let away = self.faults.database_away.max(self.masters[number].no_database_until);
                 if away <= self.now {
                     let began = self.masters[number].began;
-                    self.links.insert(conn, Link { process: number, began, to, requests: 0, replies: 0 });
+                    self.links.insert(conn, Link { process: number, to, requests: 0, replies: 0 });
+                    self.openers.insert(conn, (number, began));
                     self.nb.open(conn);
                 }
             }
@@ -421,7 +423,7 @@ impl World {
         if !self.nb.is_open(conn) {
             return;
         }
-        let writer = self.links.get(&conn).map(|link| (link.process, link.began));
+        let (writer, is_linked) = (self.openers[&conn], self.links.contains_key(&conn));
         if request["method"] == "monitor_cond_since" {
             self.writers.reads(writer, self.nb.cluster);
         }
@@ -460,8 +462,8 @@ impl World {
         if is_write && std::mem::take(&mut self.faults.lose_reply) {
             self.hang_up(conn);
         }
-        if is_write && let Some((process, _)) = writer {
-            self.count_write(process);
+        if is_write && is_linked {
+            self.count_write(writer.0);
         }
     }
 

@@ -4,20 +4,20 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// A process: the number of its master, and when it began. It is known until its host dies.
-type Process = (usize, u64);
+/// A process: the number of its master, and when it began.
+pub(crate) type Process = (usize, u64);
 
 #[derive(Default)]
 pub(crate) struct Writers {
     /// When each has last changed something.
-    wrote: BTreeMap<Option<Process>, u64>,
+    wrote: BTreeMap<Process, u64>,
     /// The cluster that each has read first.
     clusters: BTreeMap<Process, u64>,
 }
 
 impl Writers {
     /// Takes in that a process has written. Nothing may be committed that it decided before another one wrote.
-    pub(crate) fn wrote(&mut self, writer: Option<Process>, decided: u64, now: u64) {
+    pub(crate) fn wrote(&mut self, writer: Process, decided: u64, now: u64) {
         let others = self.wrote.iter().filter(|(other, _)| **other != writer);
         let last = others.map(|(_, at)| *at).max().unwrap_or_default();
         assert!(
@@ -28,8 +28,7 @@ impl Writers {
     }
 
     /// Takes in that a process reads the rows of a cluster. Another one than it has used may belong to somebody else.
-    pub(crate) fn reads(&mut self, reader: Option<Process>, cluster: u64) {
-        let Some(reader) = reader else { return };
+    pub(crate) fn reads(&mut self, reader: Process, cluster: u64) {
         let first = *self.clusters.entry(reader).or_insert(cluster);
         assert_eq!(first, cluster, "a master reads another cluster than the one that it has used");
     }
