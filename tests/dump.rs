@@ -10,6 +10,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
+use ovnkube_apply::northbound_fence;
+use ovnkube_ovn::nb::nb_global;
 use ovnkube_ovn::schema::{Base, ColumnInfo};
 use ovnkube_ovn::{Atom, ColumnId, Datum, Kind, Row, Uuid, nb};
 use ovnkube_ovsdb::{Cache, Client, Txn};
@@ -22,8 +24,11 @@ pub type Columns = BTreeMap<String, Value>;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dump(pub BTreeMap<String, Vec<Columns>>);
 
-/// Tables that others write and that the tests ignore.
+/// Tables that others write and that the tests ignore, except for keys of ours in the first.
 const OTHERS: [&str; 3] = ["NB_Global", "Connection", "SSL"];
+
+/// How keys of ours begin.
+const OUR_KEYS: [&str; 2] = ["ovnkube", "k8s.ovn.org/"];
 
 /// Columns that ovn-northd fills in asynchronously (ovn-nb(5)): the state of a port.
 const NORTHDS: [(&str, &str); 2] = [("Logical_Switch_Port", "up"), ("Logical_Router_Port", "status")];
@@ -50,6 +55,8 @@ impl Dump {
                 dump.0.entry(label).or_default().push(columns(row, &labels));
             }
         }
+        let global = cache.iter(nb_global::TABLE).map(|(_, row)| our_keys(row)).find(|keys| !keys.is_empty());
+        dump.0.extend(global.map(|keys| ("NB_Global".to_owned(), vec![keys])));
         dump.0.values_mut().for_each(|rows| rows.sort_by_key(|row| format!("{row:?}")));
         dump
     }
@@ -144,6 +151,21 @@ fn label(row: &Row) -> String {
         "Meter_Band" => format!("band rate {}", text("rate")),
         _ => String::new(),
     }
+}
+
+/// Keys of ours in the row about the database itself, but for the one under which each master writes another name.
+fn our_keys(global: &Row) -> Columns {
+    let writer = northbound_fence(String::new()).key;
+    let is_ours = |key: &str| key != writer && OUR_KEYS.iter().any(|start| key.starts_with(start));
+    let mut columns = Columns::new();
+    for (name, column) in [("external_ids", nb_global::EXTERNAL_IDS), ("options", nb_global::OPTIONS)] {
+        let pairs = global.map(column).iter().filter(|pair| is_ours(pair.0));
+        let pairs: serde_json::Map<String, Value> = pairs.map(|(key, value)| (key.to_owned(), json!(value))).collect();
+        if !pairs.is_empty() {
+            columns.insert(name.to_owned(), Value::Object(pairs));
+        }
+    }
+    columns
 }
 
 fn is_northds(table: &str, column: &str) -> bool {

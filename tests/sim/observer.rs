@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use ovnkube_ovn::nb::{DATABASE, address_set};
+use ovnkube_apply::northbound_fence;
+use ovnkube_ovn::nb::{DATABASE, address_set, nb_global};
 use ovnkube_ovn::{Atom, ColumnId, Row, Table, Uuid};
 use ovnkube_ovsdb_data::Cache;
 use ovnkube_tests::rules;
@@ -66,6 +67,10 @@ impl Observer {
     pub(crate) fn commit(&mut self, changes: &[Change]) {
         self.see(changes);
         rules::addresses_are_unique(&self.cache);
+        for Change { old, new, .. } in changes.iter().filter(|change| change.table == nb_global::TABLE) {
+            assert!(new.is_some(), "a master deleted the row about the database itself");
+            assert_eq!(without_writer(old.as_deref()), without_writer(new.as_deref()), "what others have in NB_Global");
+        }
         for Foreign { uuid, row, place } in &self.foreign {
             let have = self.cache.get(row.table(), *uuid);
             assert!(have == Some(row), "the foreign row {row} is {have:?}");
@@ -76,4 +81,14 @@ impl Observer {
             assert!(place.as_ref().is_none_or(has), "the foreign row {row} was taken out of its place");
         }
     }
+}
+
+/// The row about the database itself, without the name of the master that writes.
+fn without_writer(global: Option<&Row>) -> Row {
+    let mut row = global.cloned().unwrap_or_else(|| Row::new(nb_global::TABLE));
+    let writer = northbound_fence(String::new()).key;
+    let ids = row.map(nb_global::EXTERNAL_IDS).iter().filter(|(key, _)| *key != writer);
+    let ids: Vec<_> = ids.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+    row.set(nb_global::EXTERNAL_IDS, ids);
+    row
 }
