@@ -51,6 +51,8 @@ fn settle(world: &mut World, quiet: u64) {
         world.run_until(world.now + 1000);
     }
     world.observer.protect_taken();
+    // by now the switches of these are gone
+    world.observer.deleted.clear();
 }
 
 /// I1, I2: each pod that needs a port has one, with its annotated addresses, and a running pod keeps its own.

@@ -37,7 +37,10 @@ pub(crate) fn happen(world: &mut World, event: Event) {
         Event::NodeGoes(number) => {
             // another node may have its subnet when it returns
             world.running.retain(|_, (on, _)| *on != node(number));
-            world.api.delete("Node", "", &node(number));
+            if world.api.get("Node", "", &node(number)).is_some() {
+                *world.observer.deleted.entry(node(number)).or_default() += 1;
+                world.api.delete("Node", "", &node(number));
+            }
         }
         Event::NamespaceComes(number, seed) => namespace_comes(world, number, seed),
         Event::NamespaceGoes(number) => namespace_goes(world, &namespace(number)),

@@ -1,9 +1,10 @@
 //! Sees every change of the database at once, and checks what must hold after each transaction.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ovnkube_apply::northbound_fence;
-use ovnkube_ovn::nb::{DATABASE, address_set, nb_global};
+use ovnkube_ovn::nb::{DATABASE, address_set, logical_switch as ls, nb_global};
 use ovnkube_ovn::{Atom, ColumnId, Row, Table, Uuid};
 use ovnkube_ovsdb_data::Cache;
 use ovnkube_tests::rules;
@@ -15,6 +16,8 @@ pub(crate) struct Observer {
     pub(crate) foreign: Vec<Foreign>,
     /// Address sets of ours that another program has taken for itself.
     pub(crate) taken: Vec<Uuid>,
+    /// How often each node was deleted since the last rest and no master has removed its switch for that.
+    pub(crate) deleted: BTreeMap<String, u64>,
 }
 
 /// A row of another program.
@@ -37,7 +40,7 @@ impl Observer {
     pub(crate) fn of(database: &Database) -> Self {
         let mut cache = Cache::new(&DATABASE, ovnkube_plan::identity, |_| true);
         cache.set_schema(Arc::clone(database.schema()));
-        let mut observer = Self { cache, foreign: Vec::new(), taken: Vec::new() };
+        let mut observer = Self { cache, foreign: Vec::new(), taken: Vec::new(), deleted: BTreeMap::new() };
         observer.see(&database.all());
         observer
     }
@@ -65,6 +68,7 @@ impl Observer {
 
     /// Takes in what a master has committed.
     pub(crate) fn commit(&mut self, changes: &[Change]) {
+        changes.iter().for_each(|change| self.check_removal(change));
         self.see(changes);
         rules::addresses_are_unique(&self.cache);
         for Change { old, new, .. } in changes.iter().filter(|change| change.table == nb_global::TABLE) {
@@ -80,6 +84,19 @@ impl Observer {
             };
             assert!(place.as_ref().is_none_or(has), "the foreign row {row} was taken out of its place");
         }
+    }
+
+    /// A master removes what others have rows in only if it is the switch of a node that was deleted.
+    fn check_removal(&mut self, Change { table, uuid, old, new }: &Change) {
+        let (Some(old), None) = (old, new) else { return };
+        if *table == ls::TABLE
+            && let Some(times) = self.deleted.get_mut(old.str(ls::NAME)).filter(|times| **times > 0)
+        {
+            *times -= 1;
+            return;
+        }
+        let inside = self.foreign.iter().find(|foreign| foreign.place.is_some_and(|place| place.uuid == *uuid));
+        assert!(inside.is_none(), "a master deleted {old} and with it the foreign row {:?}", inside.map(|f| &f.row));
     }
 }
 

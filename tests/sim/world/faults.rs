@@ -151,7 +151,9 @@ impl World {
 
     fn make_database_again(&mut self, is_another: bool) {
         let database = new_database(self.loses_groups);
-        self.observer = Observer::of(&database);
+        // masters may not know yet which nodes were deleted
+        let deleted = std::mem::take(&mut self.observer.deleted);
+        self.observer = Observer { deleted, ..Observer::of(&database) };
         self.nb.begin_again(database, is_another);
         self.made_at = self.now;
     }
