@@ -17,7 +17,7 @@ use crate::api::KINDS;
 use crate::observer::Observer;
 use crate::state::{annotated, cluster};
 use crate::world::World;
-use crate::{deeds, pools};
+use crate::{deeds, pods, pools};
 
 /// So long nothing is tried: longer than any wait for a retry, in ms.
 const QUIET: u64 = 40_000;
@@ -66,6 +66,7 @@ fn check_pods(world: &World) {
         model.apply(change);
     }
     rules::pods_are_wired(&objects, &model, &world.observer.cache);
+    pods::check(&world.api, &world.observer.cache);
     rules::subnets_are_unique(&world.observer.cache);
     for pod in world.api.all("Pod").filter(|pod| pod["status"]["phase"] == "Running") {
         let started = pod["metadata"]["uid"].as_str().and_then(|uid| world.running.get(uid));

@@ -9,16 +9,16 @@ use ovnkube_tests::objects;
 use serde_json::{Value, json};
 
 use crate::api::ApiServer;
-use crate::state::{annotated, network, subnets};
+use crate::state::{annotated, name, network, subnets, wired};
 
 /// The namespace of the pods that come for this, and the beginning of the names of such nodes.
-const FULL: &str = "full";
+pub(crate) const FULL: &str = "full";
 /// So many subnets for nodes are in the small ranges, of each family.
 const SUBNETS: usize = 4;
 /// So many more nodes and pods come than can get anything.
 const TOO_MANY: usize = 2;
 /// So many addresses at the beginning of a node's subnet no pod gets: that of the network, the gateway's and the management port's.
-const RESERVED: u128 = 3;
+pub(crate) const RESERVED: u128 = 3;
 /// The lowest number of a node.
 const FIRST: u64 = 2;
 /// The MACs that pods of stories ask for.
@@ -92,22 +92,9 @@ pub(crate) fn clear(api: &mut ApiServer) {
     api.delete("Namespace", "", FULL);
 }
 
-fn name(object: &Value) -> &str {
-    object["metadata"]["name"].as_str().unwrap_or_default()
-}
-
 /// Whether a node came for this.
 fn is_new(node: &Value) -> bool {
     name(node).starts_with(FULL)
-}
-
-/// The pods that need a port on a node.
-fn wired<'a>(api: &'a ApiServer, node: &'a str) -> impl Iterator<Item = &'a Value> {
-    let is_wired = move |pod: &&Value| {
-        let is_there = pod["spec"]["nodeName"] == node && pod["spec"]["hostNetwork"] != true;
-        is_there && pod["status"]["phase"] != "Succeeded"
-    };
-    api.all("Pod").filter(is_wired)
 }
 
 /// The addresses in a subnet of a node that its pods are annotated with.

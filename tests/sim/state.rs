@@ -9,6 +9,19 @@ use serde_json::{Value, json};
 use crate::api::ApiServer;
 use crate::world::World;
 
+pub(crate) fn name(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap_or_default()
+}
+
+/// The pods that need a port on a node.
+pub(crate) fn wired<'a>(api: &'a ApiServer, node: &'a str) -> impl Iterator<Item = &'a Value> {
+    let is_wired = move |pod: &&Value| {
+        let is_there = pod["spec"]["nodeName"] == node && pod["spec"]["hostNetwork"] != true;
+        is_there && pod["status"]["phase"] != "Succeeded"
+    };
+    api.all("Pod").filter(is_wired)
+}
+
 /// The subnets that a node is annotated with.
 pub(crate) fn subnets(node: &Value) -> Vec<Subnet> {
     let text = node["metadata"]["annotations"][keys::NODE_SUBNETS].as_str();

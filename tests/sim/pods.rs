@@ -1,0 +1,124 @@
+//! I1: which pods have a port, and with which addresses. Only what the API server has says so here, unlike in
+//! `ovnkube_tests::rules`, where the product's model does: that expects nothing of a pod to which it gives nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use ovnkube_model::{Subnet, keys};
+use ovnkube_ovn::Row;
+use ovnkube_ovn::nb::{logical_switch as ls, logical_switch_port as lsp};
+use ovnkube_ovsdb_data::Cache;
+use serde_json::Value;
+
+use crate::api::ApiServer;
+use crate::pools;
+use crate::state::{annotated, name, network, subnets, wired};
+
+/// What a pod with a port has.
+struct Served {
+    mac: String,
+    ips: Vec<IpAddr>,
+}
+
+/// Each pod on a node with subnets has a port, unless it asks for what it cannot have; no two have the same address. No other
+/// pod has a port.
+pub(crate) fn check(api: &ApiServer, cache: &Cache) {
+    let mut ports = ports(cache);
+    let (mut given, mut held) = (BTreeSet::new(), BTreeSet::new());
+    for node in api.all("Node") {
+        let have = subnets(node);
+        for subnet in &have {
+            assert!(given.insert(*subnet), "two nodes have {subnet}");
+        }
+        // only while more nodes come than there are subnets
+        if have.is_empty() {
+            continue;
+        }
+        let (mut served, mut waiting) = (Vec::new(), Vec::new());
+        for pod in wired(api, name(node)) {
+            match ports.remove(port_name(pod).as_str()) {
+                Some(port) => served.push(check_served(pod, name(node), &have, port)),
+                None => waiting.push(pod),
+            }
+        }
+        for ip in served.iter().flat_map(|pod| &pod.ips) {
+            assert!(held.insert(*ip), "two pods have {ip}");
+        }
+        for pod in waiting {
+            // of these there are too many on purpose, and nothing is left of what they could have
+            let is_too_many = pod["metadata"]["namespace"] == pools::FULL;
+            let may_wait = is_too_many || is_denied(pod, &have, &served);
+            assert!(may_wait, "{} on node {} could have a port, and has none", port_name(pod), name(node));
+        }
+    }
+    assert!(ports.is_empty(), "ports that no pod needs: {:?}", ports.keys());
+}
+
+fn port_name(pod: &Value) -> String {
+    format!("{}_{}", pod["metadata"]["namespace"].as_str().unwrap_or_default(), name(pod))
+}
+
+/// The ports of pods by name, each with the name of its switch.
+fn ports(cache: &Cache) -> BTreeMap<&str, (&str, &Row)> {
+    let mut ports = BTreeMap::new();
+    for (_, switch) in cache.iter(ls::TABLE) {
+        let all = switch.uuids(ls::PORTS).filter_map(|uuid| cache.get(lsp::TABLE, uuid));
+        for port in all.filter(|port| port.map(lsp::EXTERNAL_IDS).get("pod") == Some("true")) {
+            let other = ports.insert(port.str(lsp::NAME), (switch.str(ls::NAME), &**port));
+            assert!(other.is_none(), "two ports {}", port.str(lsp::NAME));
+        }
+    }
+    ports
+}
+
+/// The port is as the annotation says, and that has an address of each of the node's subnets.
+fn check_served(pod: &Value, node: &str, subnets: &[Subnet], (switch, port): (&str, &Row)) -> Served {
+    let key = port_name(pod);
+    assert_eq!(switch, node, "the switch of {key}");
+    assert_eq!(port.map(lsp::OPTIONS).get("iface-id-ver"), pod["metadata"]["uid"].as_str(), "whose port {key} is");
+    let texts = annotated(pod).unwrap_or_default();
+    let mac = network(pod).unwrap_or_default()["mac_address"].as_str().unwrap_or_default().to_owned();
+    let address = format!("{mac} {}", texts.join(" "));
+    for column in [lsp::ADDRESSES, lsp::PORT_SECURITY] {
+        assert_eq!(port.strs(column).collect::<Vec<_>>(), [address.as_str()], "what {key} is annotated with");
+    }
+    let ips: Vec<IpAddr> = texts.iter().map(|ip| ip.parse().unwrap()).collect();
+    let in_each = subnets.iter().map(|subnet| ips.iter().filter(|ip| is_for_pods(*subnet, **ip)).count());
+    let in_each: Vec<usize> = in_each.collect();
+    // one that goes on to run with an address that its node cannot keep gets no other one of that family
+    let fewest = usize::from(!is_cut_off(pod, subnets));
+    let is_whole = in_each.iter().all(|count| (fewest..=1).contains(count)) && !ips.is_empty();
+    let is_within = in_each.iter().sum::<usize>() == ips.len();
+    assert!(is_whole && is_within, "{key} has {ips:?}, node {node} has {subnets:?}");
+    Served { mac, ips }
+}
+
+/// Whether a pod can have this address.
+fn is_for_pods(subnet: Subnet, ip: IpAddr) -> bool {
+    let last = (1_u128 << subnet.host_bits()) - 1;
+    subnet.offset(ip).is_some_and(|at| at >= pools::RESERVED && (subnet.is_ipv6() || at < last))
+}
+
+/// Whether a pod runs with an address in none of its node's subnets.
+fn is_cut_off(pod: &Value, subnets: &[Subnet]) -> bool {
+    runs_with(pod).any(|ip| !subnets.iter().any(|subnet| subnet.contains(ip)))
+}
+
+/// What the kubelet reports.
+fn runs_with(pod: &Value) -> impl Iterator<Item = IpAddr> {
+    let list = pod["status"]["podIPs"].as_array().into_iter().flatten();
+    list.filter_map(|ip| ip["ip"].as_str()?.parse().ok())
+}
+
+/// Whether a pod asks for an address that its node cannot give, or for what another pod has.
+fn is_denied(pod: &Value, subnets: &[Subnet], served: &[Served]) -> bool {
+    let text = pod["metadata"]["annotations"][keys::DEFAULT_NETWORK].as_str();
+    let request: Value = text.map(|text| serde_json::from_str(text).unwrap()).unwrap_or_default();
+    let ip: Option<IpAddr> = request[0]["ips"][0].as_str().map(|ip| ip.parse().unwrap());
+    let is_free = |ip: IpAddr| {
+        let is_given = subnets.iter().any(|subnet| is_for_pods(*subnet, ip));
+        is_given && !served.iter().any(|other| other.ips.contains(&ip))
+    };
+    let is_taken = |mac: &str| served.iter().any(|other| other.mac == mac);
+    ip.is_some_and(|ip| !is_free(ip)) || request[0]["mac"].as_str().is_some_and(is_taken)
+}
