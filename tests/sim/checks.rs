@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::api::KINDS;
 use crate::observer::Observer;
-use crate::state::{annotated, cluster};
+use crate::state::cluster;
 use crate::world::World;
 use crate::{deeds, pods, pools};
 
@@ -30,6 +30,8 @@ const RESTART: u64 = 30_000;
 /// Lets everything come to rest and checks it. `is_small`: the ranges are small enough to use them up.
 pub(crate) fn at_rest(world: &mut World, is_small: bool) {
     settle(world, QUIET);
+    // Kubernetes deletes the pods of a node that is gone for so long
+    world.running.retain(|_, (node, _)| world.api.get("Node", "", node).is_some());
     check_pods(world);
     check_flows(world);
     check_services(world);
@@ -68,12 +70,7 @@ fn check_pods(world: &World) {
     rules::pods_are_wired(&objects, &model, &world.observer.cache);
     pods::check(&world.api, &world.observer.cache);
     rules::subnets_are_unique(&world.observer.cache);
-    for pod in world.api.all("Pod").filter(|pod| pod["status"]["phase"] == "Running") {
-        let started = pod["metadata"]["uid"].as_str().and_then(|uid| world.running.get(uid));
-        if let Some((_, ips)) = started {
-            assert_eq!(annotated(pod).as_ref(), Some(ips), "the addresses of {}", pod["metadata"]["name"]);
-        }
-    }
+    pods::check_running(world);
 }
 
 /// I5: exactly those connections between pods are allowed that the Kubernetes reference allows.

@@ -34,14 +34,7 @@ fn pod(number: usize) -> String {
 pub(crate) fn happen(world: &mut World, event: Event) {
     match event {
         Event::NodeComes(number, seed) => node_comes(world, number, seed),
-        Event::NodeGoes(number) => {
-            // another node may have its subnet when it returns
-            world.running.retain(|_, (on, _)| *on != node(number));
-            if world.api.get("Node", "", &node(number)).is_some() {
-                *world.observer.deleted.entry(node(number)).or_default() += 1;
-                world.api.delete("Node", "", &node(number));
-            }
-        }
+        Event::NodeGoes(number) => node_goes(world, &node(number)),
         Event::NamespaceComes(number, seed) => namespace_comes(world, number, seed),
         Event::NamespaceGoes(number) => namespace_goes(world, &namespace(number)),
         Event::PodComes(number, seed) => pod_comes(world, number, seed),
@@ -91,6 +84,14 @@ fn node_comes(world: &mut World, number: usize, seed: u64) {
         world.api.put("Node", object);
     } else {
         world.api.merge("Node", "", &name, &object);
+    }
+}
+
+/// Its pods stay for now: Kubernetes waits whether it comes back.
+fn node_goes(world: &mut World, name: &str) {
+    if world.api.get("Node", "", name).is_some() {
+        *world.observer.deleted.entry(name.to_owned()).or_default() += 1;
+        world.api.delete("Node", "", name);
     }
 }
 

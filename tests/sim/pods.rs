@@ -12,7 +12,8 @@ use serde_json::Value;
 
 use crate::api::ApiServer;
 use crate::pools;
-use crate::state::{annotated, name, network, subnets, wired};
+use crate::state::{annotated, is_of_node, name, network, subnets, wired};
+use crate::world::World;
 
 /// What a pod with a port has.
 struct Served {
@@ -52,6 +53,40 @@ pub(crate) fn check(api: &ApiServer, cache: &Cache) {
         }
     }
     assert!(ports.is_empty(), "ports that no pod needs: {:?}", ports.keys());
+}
+
+/// Each pod that runs keeps its addresses, also if its node was deleted and is back, as long as the node can have their subnet.
+pub(crate) fn check_running(world: &World) {
+    let api = &world.api;
+    for pod in api.all("Pod").filter(|pod| pod["status"]["phase"] == "Running") {
+        let started = pod["metadata"]["uid"].as_str().and_then(|uid| world.running.get(uid));
+        let Some((node, ips)) = started else { continue };
+        let have = annotated(pod).unwrap_or_default();
+        if ips.iter().all(|ip| is_of_node(api, node, ip)) {
+            assert_eq!(have, *ips, "the addresses of {}", port_name(pod));
+        }
+        for ip in ips {
+            let may_lack = !is_of_node(api, node, ip) && is_out_of_reach(api, pod, node, ip.parse().unwrap());
+            let key = port_name(pod);
+            assert!(may_lack || have.contains(ip), "{key} runs with {ip} on {node}, and is annotated with {have:?}");
+        }
+    }
+}
+
+/// Whether a node cannot have the subnet of an address with which a pod runs: another node has it, or other pods of the node need the
+/// one that it has, or run in a third one that another node has. A node follows the subnet in which most of its pods run.
+fn is_out_of_reach(api: &ApiServer, pod: &Value, on: &str, ip: IpAddr) -> bool {
+    let has = |node: &Value, ip: IpAddr| subnets(node).iter().any(|subnet| subnet.contains(ip));
+    let is_anothers = |ip: IpAddr| api.all("Node").any(|node| name(node) != on && has(node, ip));
+    let is_nodes = |ip: IpAddr| api.get("Node", "", on).is_some_and(|node| has(node, ip));
+    let needs_another = |other: &Value| {
+        let runs: Vec<IpAddr> = runs_with(other).filter(|its| its.is_ipv6() == ip.is_ipv6()).collect();
+        let given = annotated(other).unwrap_or_default().into_iter().filter_map(|its| its.parse::<IpAddr>().ok());
+        let mut given = given.filter(|its| its.is_ipv6() == ip.is_ipv6());
+        runs.iter().any(|its| is_nodes(*its) || is_anothers(*its)) || runs.is_empty() && given.any(is_nodes)
+    };
+    let mut others = wired(api, on).filter(|other| other["metadata"]["uid"] != pod["metadata"]["uid"]);
+    is_anothers(ip) || others.any(needs_another)
 }
 
 fn port_name(pod: &Value) -> String {
