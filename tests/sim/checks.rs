@@ -1,9 +1,6 @@
 //! What must hold when nothing is left to write: the invariants I1 to I8 of `docs/reliability.md`.
 
-use std::collections::BTreeSet;
-
 use ovnkube_model::World as Model;
-use ovnkube_ovn::nb::load_balancer as lb;
 use ovnkube_policy_truth::evaluate::is_in_host_network;
 use ovnkube_policy_truth::generate::PORTS;
 use ovnkube_policy_truth::{End, Flow, Protocol};
@@ -17,7 +14,7 @@ use crate::api::KINDS;
 use crate::observer::Observer;
 use crate::state::cluster;
 use crate::world::World;
-use crate::{deeds, pods, pools};
+use crate::{deeds, pods, pools, services};
 
 /// So long nothing is tried: longer than any wait for a retry, in ms.
 const QUIET: u64 = 40_000;
@@ -34,7 +31,7 @@ pub(crate) fn at_rest(world: &mut World, is_small: bool) {
     world.running.retain(|_, (node, _)| world.api.get("Node", "", node).is_some());
     check_pods(world);
     check_flows(world);
-    check_services(world);
+    services::check(&world.api, &world.observer.cache);
     let rows = Dump::of_cache(&ours(world).cache);
     // before the restart: a master that starts fills its pools anew
     if is_small {
@@ -101,32 +98,6 @@ fn check_flows(world: &World) {
                 }
             }
         }
-    }
-}
-
-/// I4: each service's address leads to its ready endpoints.
-fn check_services(world: &World) {
-    for service in world.api.all("Service") {
-        let text = |path: &str| service.pointer(path).and_then(Value::as_str).unwrap_or_default();
-        let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
-        let slice = world.api.get("EndpointSlice", namespace, &format!("{name}-1"));
-        let endpoints = slice.and_then(|slice| slice["endpoints"].as_array()).into_iter().flatten();
-        let ready = endpoints.filter(|endpoint| endpoint["conditions"]["ready"] == true);
-        let expected: BTreeSet<String> =
-            ready.map(|endpoint| format!("{}:8080", endpoint["addresses"][0].as_str().unwrap_or_default())).collect();
-        let (vip, owner) = (format!("{}:80", text("/spec/clusterIP")), format!("{namespace}/{name}"));
-        let is_its = |row: &ovnkube_ovn::Row| {
-            row.str(lb::PROTOCOL) == "tcp" && row.map(lb::EXTERNAL_IDS).get("k8s.ovn.org/owner") == Some(&*owner)
-        };
-        let found: Vec<BTreeSet<String>> = world
-            .observer
-            .cache
-            .iter(lb::TABLE)
-            .filter(|(_, row)| is_its(row))
-            .filter_map(|(_, row)| row.map(lb::VIPS).get(&vip).map(str::to_owned))
-            .map(|value| value.split(',').filter(|part| !part.is_empty()).map(str::to_owned).collect())
-            .collect();
-        assert_eq!(found, [expected], "the endpoints of {owner}");
     }
 }
 

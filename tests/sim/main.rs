@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  story.rs: what happens ──▶ deeds.rs ──▶ api.rs, northbound.rs ◀──▶ master.rs (1 to 3, the real code)
-//!                                               └──▶ observer.rs, checks.rs, pods.rs: what must hold
+//!                                               └──▶ observer.rs, checks.rs, pods.rs, services.rs: what must hold
 //! ```
 //!
 //! A story that fails is shortened and kept in `found/`; such stories are played by each run.
@@ -20,6 +20,7 @@ mod play;
 mod pods;
 mod pools;
 mod real;
+mod services;
 mod state;
 mod story;
 mod wire;
