@@ -78,7 +78,11 @@ fn node_comes(world: &mut World, number: usize, seed: u64) {
         annotations[keys::GATEWAY] = json!(gateway.to_string());
         annotations[keys::HOST_CIDRS] = json!(json!([address]).to_string());
     }
-    let status = json!({"addresses": [{"type": "InternalIP", "address": ip}]});
+    let mut status = json!({"addresses": [{"type": "InternalIP", "address": ip}]});
+    // clouds say so of new nodes
+    if seed % 10 == 5 {
+        status["conditions"] = json!([{"type": "NetworkUnavailable", "status": "True", "reason": "NoRouteCreated"}]);
+    }
     let object = json!({"metadata": {"name": name, "annotations": annotations}, "status": status});
     if world.api.get("Node", "", &name).is_none() {
         world.api.put("Node", object);

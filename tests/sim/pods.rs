@@ -1,4 +1,4 @@
-//! I1: which pods have a port, and with which addresses. Only what the API server has says so here, unlike in
+//! I1: which nodes have subnets, which pods a port, and with which addresses. Only what the API server has says so here, unlike in
 //! `ovnkube_tests::rules`, where the product's model does: that expects nothing of a pod to which it gives nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,8 +21,8 @@ struct Served {
     ips: Vec<IpAddr>,
 }
 
-/// Each pod on a node with subnets has a port, unless it asks for what it cannot have; no two have the same address. No other
-/// pod has a port.
+/// Each node has subnets of its own, and each pod on it a port, unless it asks for what it cannot have; no two have the same
+/// address. No other pod has a port.
 pub(crate) fn check(api: &ApiServer, cache: &Cache) {
     let mut ports = ports(cache);
     let (mut given, mut held) = (BTreeSet::new(), BTreeSet::new());
@@ -31,8 +31,13 @@ pub(crate) fn check(api: &ApiServer, cache: &Cache) {
         for subnet in &have {
             assert!(given.insert(*subnet), "two nodes have {subnet}");
         }
-        // only while more nodes come than there are subnets
+        let conditions = node["status"]["conditions"].as_array().into_iter().flatten();
+        let mut conditions = conditions.filter(|condition| condition["type"] == "NetworkUnavailable");
+        let is_unavailable = conditions.any(|condition| condition["status"] == "True");
+        assert_eq!(is_unavailable, have.is_empty(), "whether node {} has no network", name(node));
         if have.is_empty() {
+            // more nodes come than there are subnets
+            assert!(name(node).starts_with(pools::FULL), "node {} has no subnet", name(node));
             continue;
         }
         let (mut served, mut waiting) = (Vec::new(), Vec::new());
