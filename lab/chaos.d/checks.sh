@@ -14,9 +14,9 @@ trace() { # on|off: of NB and SB
   [ "$1" = off ] || for i in "$D"/log/{nb,sb}-*.log; do stat -c '%n %s' "$i"; done >"$tmp/offsets"
 }
 # transactions with a write since `trace on`: in NB accepted ones before the one that contains a text, or any; in NB and SB those from these
-# remote ports, or in SB alone, where ovn-controllers write too; or those that a member refused because it is a backup. (One that ends with
-# "abort" writes nothing: masters ask so whether a server is a backup.)
-written() { # before TEXT | any | from PORT... | southbound PORT... | refused MEMBER
+# remote ports, or in SB alone, where ovn-controllers write too; or those that these members, a word, refused because they are backups, from
+# these ports or any, of which there may be so many. (One that ends with "abort" writes nothing: masters ask so whether a server is a backup.)
+written() { # before TEXT | any | from PORT... | southbound PORT... | refused MOST MEMBERS [PORT...]
   python3 - "$tmp/offsets" "$@" <<'P'
 import json, re, sys
 offsets, how, *words = sys.argv[1:]
@@ -52,9 +52,11 @@ if how == "before":
     print("the write of the new pod was not seen;" if marker is None else "", len(found), "transactions", *(r[2][:200] for r in found[:2]))
     sys.exit(marker is None or bool(found))
 if how == "refused":
-    found = [r for path, r in refused if path.endswith(f"/{words[0]}.log")]
-    print(len(found), "transactions sent to the backup", words[0], *(r[2][:200] for r in found[:2]))
-    sys.exit(bool(found))
+    most, backups, *ports = words
+    of = [r for path, r in refused if path.rsplit("/", 1)[1].removesuffix(".log") in backups.split()]
+    found = [r for r in of if not ports or r[1] in ports]
+    print(len(found), "transactions sent to", backups, *(r[2][:200] for r in found[:2]))
+    sys.exit(len(found) > int(most))
 found = [r for r in asked if how == "any" or r[1] in words]
 accepted = [r for r in found if r[3] is not False and not (how == "southbound" and claims(r[2]))]
 print(len(found), "transactions,", len(accepted), "not refused", *(r[2][:200] for r in accepted[:2]))

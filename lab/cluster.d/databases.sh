@@ -121,10 +121,19 @@ db_leader() { # nb|sb
   done
   die "no member of $1 leads now"
 }
-db_failover() { # active-backup: the inactive members take over the shared address
+db_failover() { # [SECONDS]  active-backup: the inactive members take over the shared address; so long before that, the roles change
   local old new k
   [ "$DB" = active-backup ] || die "failover: the cluster is not active-backup"
   old=$(cat "$D/db/active") new=$((3 - old))
+  [ $# = 0 ] || {
+    for k in nb sb; do
+      ovs-appctl -t "$D/db/$k-$new.ctl" ovsdb-server/disconnect-active-ovsdb-server
+      # clients stay connected to it, and are not told
+      ovs-appctl -t "$D/db/$k-$old.ctl" ovsdb-server/set-active-ovsdb-server "unix:$D/db/$k-$new.sock"
+      ovs-appctl -t "$D/db/$k-$old.ctl" ovsdb-server/connect-active-ovsdb-server
+    done
+    sleep "$1"
+  }
   for k in nb sb; do
     # a dead member has already released the address
     ovs-appctl -T 3 -t "$D/db/$k-$old.ctl" ovsdb-server/remove-remote "p$(db_proto):$(db_port $k):$(db_at 8)" 2>/dev/null || true
