@@ -41,13 +41,34 @@ pub(crate) async fn look(place: &Place) -> Observed {
             }),
         }
     }
-    let northd = if place.word == "nb" { Some(northd(place).await) } else { None };
+    let northd = if place.word == "nb" { Some(northd(place, &newest(place, &asked)).await) } else { None };
     Observed { database: place.database.name, servers, addressed: place.addressed, northd }
 }
 
-/// What northd on this host says, and how far any northd is.
-async fn northd(place: &Place) -> Northd {
-    let (this_host, active, marks) = tokio::join!(northd_here(place), is_northd_active(place), marks(place));
+/// The one that takes writes, which has the newest contents; all, if none does.
+fn newest<'a>(place: &'a Place, asked: &[Asked]) -> Vec<&'a Remote> {
+    match writer(asked).and_then(|at| place.remotes.get(at)) {
+        Some(remote) => vec![remote],
+        None => place.remotes.iter().collect(),
+    }
+}
+
+/// The server that takes writes. Of two leaders, one was cut off from the other and does not know yet.
+fn writer(asked: &[Asked]) -> Option<usize> {
+    let takes_writes = |about: &About| match about.model.as_str() {
+        "clustered" => about.leader && about.connected,
+        "standalone" => about.read_only != Some(true),
+        _ => false,
+    };
+    let all = asked.iter().enumerate().filter_map(|(at, asked)| Some((at, asked.as_ref().ok()?)));
+    let writers = all.filter(|(_, about)| takes_writes(about));
+    writers.max_by_key(|(_, about)| about.index).map(|(at, _)| at)
+}
+
+/// What northd on this host says, and how far any northd is, as these servers tell.
+async fn northd(place: &Place, servers: &[&Remote]) -> Northd {
+    let marks = marks(servers, place.tls.as_ref());
+    let (this_host, active, marks) = tokio::join!(northd_here(place), is_northd_active(place), marks);
     Northd { this_host, active, nb_cfg: marks.map(|(wanted, _)| wanted), sb_cfg: marks.map(|(_, done)| done) }
 }
 
@@ -58,13 +79,7 @@ pub(crate) async fn is_northd_active(place: &Place) -> Option<bool> {
     let began = Instant::now();
     loop {
         let asked = join_all(remotes.iter().map(|remote| ask(remote, tls.as_ref(), &sb::DATABASE))).await;
-        let takes_writes = |about: &About| match about.model.as_str() {
-            "clustered" => about.leader && about.connected,
-            "standalone" => about.read_only != Some(true),
-            _ => false,
-        };
-        let at = asked.iter().position(|asked| asked.as_ref().is_ok_and(takes_writes));
-        if let Some(remote) = at.and_then(|at| remotes.get(at)) {
+        if let Some(remote) = writer(&asked).and_then(|at| remotes.get(at)) {
             let held = timeout(WITHIN, is_lock_held(remote, tls.as_ref(), NORTHD_LOCK)).await;
             match held {
                 Ok(Ok(true)) => return Some(true),
@@ -92,21 +107,21 @@ pub(crate) async fn northd_here(place: &Place) -> Option<String> {
 }
 
 /// The newest change that was marked before, and how far northd has come some seconds later if it is behind.
-async fn marks(place: &Place) -> Option<(i64, i64)> {
-    let (wanted, mut done) = mark(place).await?;
+async fn marks(servers: &[&Remote], tls: Option<&TlsFiles>) -> Option<(i64, i64)> {
+    let (wanted, mut done) = mark(servers, tls).await?;
     let began = Instant::now();
     while done < wanted && began.elapsed() < WITHIN {
         sleep(AGAIN).await;
-        done = mark(place).await?.1;
+        done = mark(servers, tls).await?.1;
     }
     Some((wanted, done.min(wanted)))
 }
 
-/// From the first server that answers.
-async fn mark(place: &Place) -> Option<(i64, i64)> {
-    let asked = place.remotes.iter().map(|remote| {
-        Box::pin(async {
-            let marks = timeout(WITHIN, marks_at(remote, place.tls.as_ref())).await;
+/// From the first of these that answers.
+async fn mark(servers: &[&Remote], tls: Option<&TlsFiles>) -> Option<(i64, i64)> {
+    let asked = servers.iter().map(|remote| {
+        Box::pin(async move {
+            let marks = timeout(WITHIN, marks_at(remote, tls)).await;
             marks.ok().flatten().ok_or(())
         })
     });

@@ -281,6 +281,29 @@ async fn northd_is_named() {
     said.has(2, "northd has not taken in the newest change that was marked; look again in some seconds");
 }
 
+/// A follower that is cut off still answers, with what it had.
+#[tokio::test]
+async fn marks_of_northd_are_read_where_they_are_written() {
+    let members = Member::cluster(Release::Lts, 3);
+    let elsewhere = Member::new(Release::Lts);
+    told(&elsewhere, &addresses(&members), 0, "healthy").await;
+    let leader = members.iter().position(Member::is_leader).unwrap();
+    let cut = &members[(leader + 1) % 3];
+    cut.nbctl(&["set", "NB_Global", ".", "nb_cfg=7", "sb_cfg=5"]);
+    let mark = async |member: &Member, column: &str, value: &str| {
+        until(column, async || member.nbctl(&["get", "NB_Global", ".", column]).trim() == value).await;
+    };
+    mark(cut, "sb_cfg", "5").await;
+    cut.control(&["cluster/failure-test", "stop-raft-rpc"]);
+    members[leader].nbctl(&["set", "NB_Global", ".", "sb_cfg=7"]);
+    mark(&members[leader], "sb_cfg", "7").await;
+    let cut_first = format!("{},{}", cut.remote(), members[leader].remote());
+    for _ in 0..5 {
+        let said = status(&elsewhere, &cut_first);
+        assert!(said.out.contains("has taken in all marked changes, the newest is 7"), "{}", said.out);
+    }
+}
+
 /// A program that is killed on drop.
 struct Running(Child);
 
