@@ -177,10 +177,38 @@ proptest! {
     }
 }
 
+fn all_happen(events: &[Event]) -> (Story, Api) {
+    let (mut story, mut api) = (Story::settled(ONE), Api::default());
+    for (now, event) in (0..).zip(events) {
+        api.happens(&mut story, *event, now, ONE);
+        api.shows(&mut story);
+    }
+    (story, api)
+}
+
+/// The first pod runs in the subnet that the node had before it was deleted and another node got it. The second one keeps the node in its new
+/// subnet; when it goes, the node gets the former one again.
+#[test]
+fn a_node_returns_to_its_pod_when_the_pod_that_kept_it_goes() {
+    let (story, api) = all_happen(&[
+        Event::NodeComes(0),
+        Event::PodComes(0, 0),
+        Event::PodStarts(0),
+        Event::NodeGoes(0),
+        Event::NodeComes(1),
+        Event::NodeComes(0),
+        Event::PodComes(1, 0),
+        Event::PodStarts(1),
+        Event::NodeGoes(1),
+        Event::PodGoes(1),
+    ]);
+    assert_eq!(subnets(&story, "n0"), ["10.1.0.0/24"]);
+    assert_eq!(decided(&story, &api), decided(&api.start(ONE), &api));
+}
+
 #[test]
 fn a_node_follows_its_running_pod_when_another_leaves_the_subnet() {
-    let (mut story, mut api) = (Story::settled(ONE), Api::default());
-    let events = [
+    let (story, _) = all_happen(&[
         Event::NodeComes(1),
         Event::PodComes(3, 1),
         Event::PodStarts(3),
@@ -189,10 +217,6 @@ fn a_node_follows_its_running_pod_when_another_leaves_the_subnet() {
         Event::NodeComes(2),
         Event::NodeComes(1),
         Event::NodeGoes(2),
-    ];
-    for (now, event) in (0..).zip(events) {
-        api.happens(&mut story, event, now, ONE);
-        api.shows(&mut story);
-    }
+    ]);
     assert_eq!(story.ips("p3"), ["10.1.0.3/24"]);
 }
