@@ -116,8 +116,8 @@ pub(crate) struct Session {
     nb: Client,
     events: [Subscription; 3],
     may_write: MayWrite,
-    /// Servers with TLS are wanted, and this process has no certificate for them.
-    lacks_certificate: bool,
+    /// What to say where servers with TLS are wanted, and this process has no certificate for them.
+    uncertified: Option<&'static str>,
     metrics: InterconnectionMetrics,
     listening: Listening,
     began: Instant,
@@ -181,7 +181,8 @@ impl Session {
         Self {
             events: [north.subscribe(), south.subscribe(), own.sb.subscribe()],
             may_write: settings.may_write.clone(),
-            lacks_certificate: settings.tls.is_none() && reach.servers.iter().any(|server| server.tls),
+            uncertified: (settings.tls.is_none() && reach.servers.iter().any(|server| server.tls))
+                .then_some(UNCERTIFIED),
             metrics: settings.metrics.clone(),
             listening: settings.listening,
             began: Instant::now(),
@@ -397,7 +398,7 @@ impl Session {
             return None;
         }
         let unfit = client.unfit().borrow().clone();
-        let uncertified = || self.lacks_certificate.then(|| UNCERTIFIED.to_owned());
+        let uncertified = || self.uncertified.map(str::to_owned);
         let why = unfit.and_then(|unfit| refused(&unfit)).or_else(uncertified).unwrap_or_else(|| {
             let servers = self.reach.servers.iter().take(NAMED);
             let hosts = servers.map(|server| server.host.as_ref()).collect::<Vec<_>>().join(", ");

@@ -68,14 +68,14 @@ pub fn step(offer: &Offer, databases: Databases<'_>, nb: Option<&Cache>, moment:
     theirs.order(&switches);
     renamed::note(&mut theirs, &mut problems);
     let (mut stage, mut idle, mut new_gateways, mut carrying) = (Stage::Attach, None, BTreeSet::new(), BTreeSet::new());
-    let (mut is_soon, mut stale) = (false, BTreeSet::new());
+    let (mut is_soon, mut stale_keys) = (false, BTreeSet::new());
     match ours {
         Ok(mut ours) => {
             ours.look(&switches);
             is_soon = ours.has_new_gateway(moment.now);
             (new_gateways, carrying) = (ours.new_gateways(moment.now), ours.carrying());
             if !moment.is_partial {
-                stale = ours.stale_datapaths().collect();
+                stale_keys = ours.stale_datapaths().collect();
                 claim::write(&mut claims, reader, &switches, &theirs, &mut own_problems);
             }
             idle = ours.idle();
@@ -100,7 +100,7 @@ pub fn step(offer: &Offer, databases: Databases<'_>, nb: Option<&Cache>, moment:
     let asked = number(databases.ic_nb).map(|(_, number)| number);
     let numbers = Numbers { asked, answers: theirs.answers, followers: theirs.followers };
     let goes_on = !moment.is_settled && stage != Stage::Done;
-    Step { claims, offers, chassis, peers, numbers, open: ways.open(), idle, stale, goes_on, is_soon }
+    Step { claims, offers, chassis, peers, numbers, open: ways.open(), idle, stale: stale_keys, goes_on, is_soon }
 }
 
 /// The problems that people are told: each becomes an Event, and many would keep those of pods and nodes from being written.

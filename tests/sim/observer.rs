@@ -68,7 +68,9 @@ impl Observer {
 
     /// Takes in what a master has committed.
     pub(crate) fn commit(&mut self, changes: &[Change]) {
-        changes.iter().for_each(|change| self.check_removal(change));
+        for change in changes {
+            self.check_removal(change);
+        }
         self.see(changes);
         rules::addresses_are_unique(&self.cache);
         for Change { old, new, .. } in changes.iter().filter(|change| change.table == nb_global::TABLE) {

@@ -86,9 +86,13 @@ fn check_numbers(api: &ApiServer) {
 pub(crate) fn clear(api: &mut ApiServer) {
     let pods = api.all("Pod").filter(|pod| pod["metadata"]["namespace"] == FULL);
     let pods: Vec<String> = pods.map(|pod| name(pod).to_owned()).collect();
-    pods.iter().for_each(|pod| api.delete("Pod", FULL, pod));
+    for pod in pods {
+        api.delete("Pod", FULL, &pod);
+    }
     let nodes: Vec<String> = api.all("Node").filter(|node| is_new(node)).map(|node| name(node).to_owned()).collect();
-    nodes.iter().for_each(|node| api.delete("Node", "", node));
+    for node in nodes {
+        api.delete("Node", "", &node);
+    }
     api.delete("Namespace", "", FULL);
 }
 

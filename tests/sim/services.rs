@@ -20,7 +20,7 @@ type Vips = BTreeMap<(String, String), BTreeSet<String>>;
 struct Port {
     protocol: String,
     number: String,
-    node_port: Option<u64>,
+    on_nodes: Option<u64>,
     endpoints: BTreeSet<String>,
 }
 
@@ -49,7 +49,7 @@ fn expected(api: &ApiServer) -> BTreeMap<String, Vips> {
             let cidrs: Vec<String> = serde_json::from_str(annotations[keys::HOST_CIDRS].as_str().unwrap()).unwrap();
             for ip in cidrs.iter().filter_map(|cidr| cidr.split('/').next()) {
                 let at_node = services.iter().filter_map(|(_, port)| {
-                    Some(((port.protocol.clone(), format!("{ip}:{}", port.node_port?)), port.endpoints.clone()))
+                    Some(((port.protocol.clone(), format!("{ip}:{}", port.on_nodes?)), port.endpoints.clone()))
                 });
                 vips.extend(at_node);
             }
@@ -75,7 +75,7 @@ fn ports<'a>(api: &'a ApiServer, service: &'a Value) -> Vec<(&'a str, Port)> {
         let numbers = targets.iter().filter(mine).map(|target| &target["port"]);
         let endpoints = numbers.flat_map(|number| ready.iter().map(move |ip| format!("{ip}:{number}"))).collect();
         let (protocol, number) = (text(&port["protocol"]).to_lowercase(), port["port"].to_string());
-        let port = Port { protocol, number, node_port: port["nodePort"].as_u64(), endpoints };
+        let port = Port { protocol, number, on_nodes: port["nodePort"].as_u64(), endpoints };
         (text(&service["spec"]["clusterIP"]), port)
     };
     list(Some(&service["spec"]), "ports").into_iter().map(port).collect()
