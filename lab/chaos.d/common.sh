@@ -40,7 +40,8 @@ churn_up() { # KEEP: in a namespace of its own
   spaces=$((${spaces:-0} + 1)) WHERE=chaos-churn-$spaces
   new_namespace "$WHERE"
   for i in $(members); do sockets+=" $D/db/nb-$i.sock"; done
-  rm -f "$tmp/pause" "$tmp/churn.in"; mkfifo "$tmp/churn.in"
+  # what the group before has written does not count
+  rm -f "$tmp/pause" "$tmp/churn.in"; mkfifo "$tmp/churn.in"; : >"$tmp/churn"
   cluster exec cp env APISERVER="$APISERVER" CA="$CA" KUBE_TOKEN="$D/k8s/admin.token" NB_SOCKETS="$sockets" \
     "$HERE/churn" "$WHERE" "$RATE" "$1" "$tmp/pause" "${FAKE[@]}" <"$tmp/churn.in" >"$tmp/churn" 2>"$tmp/churn.err" &
   CHURN=$! KEEP=$1
