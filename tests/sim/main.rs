@@ -43,7 +43,7 @@ use story::{Event, Fault, Story};
 use world::World;
 
 /// Without `SIM_SEEDS`: a few seconds.
-const SEEDS: u64 = 100;
+const SEEDS: u64 = 68;
 /// So many stories of a run are kept at most: to shorten one takes up to some minutes.
 const KEPT: usize = 10;
 
