@@ -152,7 +152,7 @@ impl<'a> Ours<'a> {
         txn: &mut Txn,
         switches: &[Switch],
         former: &Former<'_>,
-        Moment { is_settled, now, vacated, stale, is_partial, .. }: Moment<'_>,
+        Moment { is_settled, now, vacated, .. }: Moment<'_>,
         problems: &mut Vec<String>,
     ) -> Stage {
         let name = &self.offer.wanted.zone;
@@ -184,11 +184,6 @@ impl<'a> Ours<'a> {
             self.datapaths(txn, switches, problems);
         }
         former.remove(txn, is_settled.then_some(stage), &kept);
-        if !is_partial && !stale.is_empty() {
-            for uuid in self.stale_datapaths().filter(|uuid| stale.contains(uuid)) {
-                txn.delete(datapath_binding::TABLE, uuid);
-            }
-        }
         self.vacated(txn, vacated);
         stage
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use ovnkube_model::{Name, OwnPort, Peers, TransitSwitch};
+use ovnkube_ovn::ic_sb::datapath_binding;
 use ovnkube_ovn::{Row, Uuid, ic_nb, ic_sb, sb};
 use ovnkube_ovsdb_data::{Cache, Txn};
 use ovnkube_plan::Offer;
@@ -80,6 +81,9 @@ pub fn step(offer: &Offer, databases: Databases<'_>, nb: Option<&Cache>, moment:
             }
             idle = ours.idle();
             stage = ours.write(&mut offers, &switches, &former, moment, &mut own_problems);
+            for key in moment.stale.iter().filter(|key| stale_keys.contains(key)) {
+                offers.delete(datapath_binding::TABLE, *key);
+            }
         }
         Err(problem) => own_problems.push(problem),
     }
