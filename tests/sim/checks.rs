@@ -11,6 +11,7 @@ use ovnkube_tests::{Objects, rules};
 use serde_json::Value;
 
 use crate::api::KINDS;
+use crate::database::on;
 use crate::observer::Observer;
 use crate::state::cluster;
 use crate::world::World;
@@ -106,7 +107,7 @@ fn ours(world: &World) -> Observer {
     let mut copy = world.nb.database.clone();
     let remove = |foreign: &crate::observer::Foreign| match foreign.place {
         Some(place) => deeds::mutate(place, "delete", foreign.uuid),
-        None => deeds::delete(foreign.row.table(), foreign.uuid),
+        None => on(foreign.row.table(), foreign.uuid, "delete"),
     };
     let ops: Vec<Value> = world.observer.foreign.iter().map(remove).collect();
     copy.transact(&ops, |_| true);

@@ -41,6 +41,11 @@ struct Refers {
     strong: bool,
 }
 
+/// An operation on one row, such as `delete`.
+pub(crate) fn on(table: &Table, uuid: Uuid, op: &str) -> Value {
+    json!({"op": op, "table": table.name, "where": [["_uuid", "==", ["uuid", uuid.to_string()]]]})
+}
+
 /// A row before and after a transaction.
 #[derive(Clone)]
 pub(crate) struct Change {
@@ -117,9 +122,7 @@ impl Database {
     /// Operations that delete all rows but the one about the database itself.
     pub(crate) fn deletions(&self) -> Vec<Value> {
         let rows = self.all().into_iter().filter(|change| change.table.name != "NB_Global");
-        let the_row = |uuid: Uuid| json!([["_uuid", "==", ["uuid", uuid.to_string()]]]);
-        let delete = |row: Change| json!({"op": "delete", "table": row.table.name, "where": the_row(row.uuid)});
-        rows.map(delete).collect()
+        rows.map(|row| on(row.table, row.uuid, "delete")).collect()
     }
 
     /// Runs the operations; returns what the server answers, and what changed. `holds`: the locks of the caller.

@@ -11,6 +11,7 @@ use ovnkube_policy_truth::Random;
 use ovnkube_policy_truth::generate::{self, Size};
 use serde_json::{Value, json};
 
+use crate::database::on;
 use crate::observer::{Foreign, Place};
 use crate::state::{annotated, cluster, is_of_node};
 use crate::story::{Event, NAMESPACES, NODES};
@@ -312,21 +313,12 @@ fn cells(row: &Row) -> Value {
     Value::Object(cells.collect())
 }
 
-fn on(table: &Table, uuid: Uuid, op: &str) -> Value {
-    json!({"op": op, "table": table.name, "where": [["_uuid", "==", ["uuid", uuid.to_string()]]]})
-}
-
 /// Adds a row to a set, or takes it out.
 pub(crate) fn mutate(place: Place, how: &str, uuid: Uuid) -> Value {
     let column = place.table.info(place.column).unwrap().name;
     let mut op = on(place.table, place.uuid, "mutate");
     op["mutations"] = json!([[column, how, ["uuid", uuid.to_string()]]]);
     op
-}
-
-/// Deletes a row.
-pub(crate) fn delete(table: &Table, uuid: Uuid) -> Value {
-    on(table, uuid, "delete")
 }
 
 /// Another program changes or deletes a row of ours, or makes one that looks like ours.
@@ -354,9 +346,9 @@ fn meddle(world: &mut World, kind: usize, seed: u64) {
         }),
         1 => pick(port_group::TABLE).map(|uuid| update(port_group::TABLE, uuid, json!({"ports": ["set", []]}))),
         2 => pick(lsp::TABLE).map(|uuid| update(lsp::TABLE, uuid, json!({"addresses": "unknown"}))),
-        3 => pick(ls::TABLE).map(|uuid| delete(ls::TABLE, uuid)),
+        3 => pick(ls::TABLE).map(|uuid| on(ls::TABLE, uuid, "delete")),
         4 => pick(lb::TABLE).map(|uuid| update(lb::TABLE, uuid, json!({"name": "renamed"}))),
-        5 => pick(port_group::TABLE).map(|uuid| delete(port_group::TABLE, uuid)),
+        5 => pick(port_group::TABLE).map(|uuid| on(port_group::TABLE, uuid, "delete")),
         // it is theirs from then on
         7 => pick(address_set::TABLE).map(|uuid| {
             taken = Some(uuid);

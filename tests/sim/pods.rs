@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::api::ApiServer;
 use crate::pools;
-use crate::state::{annotated, is_of_node, name, network, subnets, wired};
+use crate::state::{annotated, is_for_pods, is_of_node, name, network, subnets, wired};
 use crate::world::World;
 
 /// What a pod with a port has.
@@ -131,12 +131,6 @@ fn check_served(pod: &Value, node: &str, subnets: &[Subnet], (switch, port): (&s
     let is_within = in_each.iter().sum::<usize>() == ips.len();
     assert!(is_whole && is_within, "{key} has {ips:?}, node {node} has {subnets:?}");
     Served { mac, ips }
-}
-
-/// Whether a pod can have this address.
-fn is_for_pods(subnet: Subnet, ip: IpAddr) -> bool {
-    let last = (1_u128 << subnet.host_bits()) - 1;
-    subnet.offset(ip).is_some_and(|at| at >= pools::RESERVED && (subnet.is_ipv6() || at < last))
 }
 
 /// Whether a pod runs with an address in none of its node's subnets.

@@ -9,7 +9,7 @@ use ovnkube_tests::objects;
 use serde_json::{Value, json};
 
 use crate::api::ApiServer;
-use crate::state::{annotated, name, network, subnets, wired};
+use crate::state::{annotated, is_for_pods, name, network, subnets, wired};
 
 /// The namespace of the pods that come for this, and the beginning of the names of such nodes.
 pub(crate) const FULL: &str = "full";
@@ -17,8 +17,6 @@ pub(crate) const FULL: &str = "full";
 const SUBNETS: usize = 4;
 /// So many more nodes and pods come than can get anything.
 const TOO_MANY: usize = 2;
-/// So many addresses at the beginning of a node's subnet no pod gets: that of the network, the gateway's and the management port's.
-pub(crate) const RESERVED: u128 = 3;
 /// The lowest number of a node.
 const FIRST: u64 = 2;
 /// The MACs that pods of stories ask for.
@@ -115,9 +113,8 @@ fn macs(api: &ApiServer, node: &str) -> BTreeSet<String> {
 
 /// The addresses of a subnet that pods can get.
 fn for_pods(subnet: Subnet) -> BTreeSet<IpAddr> {
-    // the last one of IPv4 is for broadcasts
-    let end = (1_u128 << subnet.host_bits()) - u128::from(!subnet.is_ipv6());
-    (RESERVED..end).filter_map(|n| subnet.nth(n)).collect()
+    let all = (0..1_u128 << subnet.host_bits()).filter_map(|n| subnet.nth(n));
+    all.filter(|ip| is_for_pods(subnet, *ip)).collect()
 }
 
 /// How many pods a node with these subnets can have.

@@ -1,5 +1,7 @@
 //! What the objects and rows of the moment say.
 
+use std::net::IpAddr;
+
 use ovnkube_model::{Subnet, keys};
 use ovnkube_ovn::nb::logical_switch_port as lsp;
 use ovnkube_policy_truth::Cluster;
@@ -28,6 +30,15 @@ pub(crate) fn subnets(node: &Value) -> Vec<Subnet> {
     let subnets: Value = text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     let subnets = subnets["default"].as_array().into_iter().flatten().filter_map(Value::as_str);
     subnets.filter_map(|subnet| subnet.parse::<Subnet>().ok()).collect()
+}
+
+/// So many addresses at the beginning of a node's subnet no pod gets: that of the network, the gateway's and the management port's.
+const RESERVED: u128 = 3;
+
+/// Whether pods can have this address of a node's subnet. The last one of IPv4 is for broadcasts.
+pub(crate) fn is_for_pods(subnet: Subnet, ip: IpAddr) -> bool {
+    let last = (1_u128 << subnet.host_bits()) - 1;
+    subnet.offset(ip).is_some_and(|at| at >= RESERVED && (subnet.is_ipv6() || at < last))
 }
 
 /// Whether an address is in the subnets of a node.

@@ -20,7 +20,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
 use crate::api::{ApiServer, Effect, Moment, Reply, bookmark, failure};
-use crate::database::{Change, Database};
+use crate::database::{Change, Database, on};
 use crate::master::Master;
 use crate::northbound::{Fate, Messages, Northbound};
 use crate::observer::Observer;
@@ -548,8 +548,7 @@ impl World {
         let is_new = |change: &&Change| change.old.is_none() && change.table.is_root;
         if let Some(change) = changes.iter().find(is_new) {
             self.faults.deletes_new = false;
-            let the_row = json!([["_uuid", "==", ["uuid", change.uuid.to_string()]]]);
-            self.meddle(&[json!({"op": "delete", "table": change.table.name, "where": the_row})]);
+            self.meddle(&[on(change.table, change.uuid, "delete")]);
         }
     }
 

@@ -180,17 +180,17 @@ async fn conditions_change_while_connected() {
         rows.sort();
         rows
     };
+    let taken_in = async || {
+        while !client.has_conditions() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
     client.set_condition(ls::TABLE, only(&["s1", "s2"]));
     within("first download", client.synced()).await;
     let mut events = client.subscribe();
     for wanted in [&["s1", "s2"][..], &["s2", "s3"], &[], &["s4"]] {
         client.set_condition(ls::TABLE, only(wanted));
-        within("the condition", async {
-            while !client.has_conditions() {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-        })
-        .await;
+        within("the condition", taken_in()).await;
         assert_eq!(rows(), wanted, "a cache that has the condition has its rows");
         within("rows wanted", async {
             while rows() != wanted {
@@ -211,12 +211,7 @@ async fn conditions_change_while_connected() {
     client.set_condition(ls::TABLE, only(&["s1", "s4"]));
     assert!(client.state().borrow().is_live() && !client.has_conditions());
     server.signal("-CONT");
-    within("both rows", async {
-        while !client.has_conditions() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    })
-    .await;
+    within("both rows", taken_in()).await;
     assert_eq!(rows(), ["s1", "s4"]);
     client.set_condition(ls::TABLE, Condition::All);
     within("all rows", async {
