@@ -76,9 +76,7 @@ impl Controller {
         let news = stored_interconnection(&self.nb.cache(), &self.world);
         self.take(news.into_iter().collect());
         while self.left != Some(Left::Nothing) {
-            for key in &self.dirty {
-                self.owner_index.add(key, &Owned::of(ovnkube_plan::want(key, &self.world)));
-            }
+            self.owner_index.note(&self.dirty, &self.world);
             let txn = self.plan(true);
             if !txn.is_empty() {
                 return Some(self.transact(txn).await);
@@ -147,7 +145,7 @@ impl Controller {
                 waiting.push(key);
                 continue;
             }
-            owner_index.write(&key, Owned::of(want));
+            owner_index.write(&key, Owned::of(&want));
             if let Some(patch) = patch {
                 patches.retain(|p| p.target != patch.target || p.labels.is_empty() != patch.labels.is_empty());
                 patches.push(patch);

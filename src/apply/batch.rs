@@ -47,6 +47,9 @@ pub fn take(
     owner_index: &OwnerIndex,
     cache: Option<&Cache>,
 ) -> Vec<Next> {
+    if dirty.is_empty() {
+        return Vec::new();
+    }
     // others knew the pod by its node's address, whatever it is now
     let was_in_host_network =
         |key: &Key| owner_index.get(key).is_some_and(|had| had.rows.is_empty() && !had.members.is_empty());

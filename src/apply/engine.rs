@@ -33,7 +33,7 @@ use crate::in_flight::{Batch, Failure, InFlight, or_never, send};
 use crate::interconnection::{Offers, stored_interconnection};
 use crate::may_write::MayWrite;
 use crate::northbound::Northbound;
-use crate::owner_index::{Owned, OwnerIndex};
+use crate::owner_index::{Noted, Owned, OwnerIndex};
 use crate::parts::Parts;
 use crate::patches::{LOST_AFTER, Outcome, Patches, SEEN_WITHIN};
 use crate::recreated::{self, Resting};
@@ -246,11 +246,11 @@ impl Engine {
         }
         self.read_stored();
         if self.sweep.is_due(now) {
-            self.note_all_wants();
+            let noted = self.note_all_wants();
             // new rows appear in the same transaction in which old ones go
             let alone = self.sweep.is_alone() || self.most < usize::MAX;
             let keys = if alone { None } else { self.take_keys() };
-            if let Some(batch) = self.plan(keys.unwrap_or_default(), true) {
+            if let Some(batch) = self.plan(keys.unwrap_or_default(), Some(noted)) {
                 return Some(batch);
             }
         }
@@ -258,12 +258,12 @@ impl Engine {
             return None;
         }
         while let Some(keys) = self.take_keys() {
-            if let Some(batch) = self.plan(keys, false) {
+            if let Some(batch) = self.plan(keys, None) {
                 return Some(batch);
             }
         }
         if self.resting.is_due(now)
-            && let Some(batch) = self.plan(Vec::new(), false)
+            && let Some(batch) = self.plan(Vec::new(), None)
         {
             return Some(batch);
         }
@@ -307,7 +307,7 @@ impl Engine {
             Some(half) => half.into_iter().map(|key| Next { key, may_wait: false }).collect(),
             None => self.take_dirty(),
         };
-        if let Some(nb) = &self.nb {
+        if let Some(nb) = self.nb.as_ref().filter(|_| !keys.is_empty()) {
             let rest = self.dirty.iter().filter(|_| is_part).chain(self.halves.iter().flatten());
             let others = rest.chain(self.retries.refused()).chain(&self.failed);
             self.held = batch::not_given_back(others, &keys, &self.world, &self.owner_index, &nb.client.cache());
@@ -324,23 +324,22 @@ impl Engine {
         batch::take(&mut self.dirty, limits, &self.world, &self.owner_index, cache.as_deref())
     }
 
-    /// Notes what all dirty keys want, so that the sweep does not remove it.
-    fn note_all_wants(&mut self) {
+    /// Notes what all dirty keys want, so that the sweep does not remove it; see [`OwnerIndex::note`].
+    fn note_all_wants(&mut self) -> Noted {
         let is_first = self.sweep.begin();
-        for key in &self.dirty {
-            // what the key has stays noted: planning the key takes it back
-            self.owner_index.add(key, &Owned::of(ovnkube_plan::want(key, &self.world)));
-        }
+        let noted = self.owner_index.note(&self.dirty, &self.world);
         if let Some(nb) = self.nb.as_mut().filter(|_| is_first) {
             // these events are the download, and the sweep reads all of it from the cache
             nb.forget();
             self.chassis.iter().for_each(|chassis| chassis.found(&nb.client.cache()));
         }
+        noted
     }
 
-    /// Plans these keys, and with `sweeps` the removal of what no key wants. Sends a transaction only if something
-    /// differs.
-    fn plan(&mut self, keys: Vec<Next>, sweeps: bool) -> Option<InFlight> {
+    /// Plans these keys, and, if wants were `noted` for that, the removal of what no key wants. Sends a transaction only if
+    /// something differs.
+    fn plan(&mut self, keys: Vec<Next>, noted: Option<Noted>) -> Option<InFlight> {
+        let (sweeps, mut noted) = (noted.is_some(), noted.unwrap_or_default());
         let Self { world, nb, patches, retries, owner_index, dirty, held, batches, most, resting, .. } = self;
         *batches += 1;
         let now = Instant::now();
@@ -373,7 +372,7 @@ impl Engine {
                 continue;
             }
             let mut waits = retries.hold_back(&key, now);
-            let mut want = ovnkube_plan::want(&key, world);
+            let mut want = noted.remove(&key).unwrap_or_else(|| ovnkube_plan::want(&key, world));
             let patch = want.patch.take();
             if let (Some(diff), Some(cache)) = (&mut diff, &cache) {
                 let old = owner_index.get(&key).cloned().unwrap_or_default();
@@ -394,7 +393,7 @@ impl Engine {
                     batch.waiting.extend(is_lost.then(|| diff.take_back(key, old, owner_index)));
                     continue;
                 }
-                owner_index.write(&key, Owned::of(want));
+                owner_index.write(&key, Owned::of(&want));
                 batch.keys.push((key.clone(), old));
             }
             if patch.is_none() {

@@ -4,8 +4,15 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
 
+use ovnkube_model::World;
 use ovnkube_ovn::ColumnId;
 use ovnkube_plan::{Key, Member, MemberValue, RowKey, Want};
+
+/// So many wants that were noted are kept: more would take much memory.
+const KEPT: usize = 5000;
+
+/// What keys want, until the world changes.
+pub type Noted = HashMap<Key, Want>;
 
 /// What each key wants, as far as it is known. Names of rows and texts are stored once, however many keys use them:
 /// each pod of a node names its switch.
@@ -28,8 +35,8 @@ pub struct Owned {
 }
 
 impl Owned {
-    pub fn of(want: Want) -> Self {
-        Self { rows: want.rows.into_iter().map(|row| row.key).collect(), members: want.members.into() }
+    pub fn of(want: &Want) -> Self {
+        Self { rows: want.rows.iter().map(|row| row.key.clone()).collect(), members: want.members.as_slice().into() }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -129,9 +136,21 @@ impl OwnerIndex {
     /// Adds to what a key may have written: after a failure, what it had before.
     pub fn add(&mut self, key: &Key, more: &Owned) {
         let now = self.owned.get(key).cloned().unwrap_or_default();
-        let rows: BTreeSet<_> = now.rows.iter().chain(&more.rows).cloned().collect();
-        let members: BTreeSet<_> = now.members.iter().chain(&more.members).cloned().collect();
-        self.write(key, Owned { rows: rows.into_iter().collect(), members: members.into_iter().collect() });
+        self.write(key, Owned { rows: both(&now.rows, &more.rows), members: both(&now.members, &more.members) });
+    }
+
+    /// Adds what keys want. Returns the wants of the first ones, so that they are not made a second time when these are planned.
+    pub fn note(&mut self, keys: &BTreeSet<Key>, world: &World) -> Noted {
+        let mut noted = Noted::new();
+        for key in keys {
+            let want = ovnkube_plan::want(key, world);
+            // what the key has stays noted: planning the key takes it back
+            self.add(key, &Owned::of(&want));
+            if noted.len() < KEPT {
+                noted.insert(key.clone(), want);
+            }
+        }
+        noted
     }
 
     /// The keys that want one of these rows, or something in one. Searches all keys: only for changes by other
@@ -146,6 +165,16 @@ impl OwnerIndex {
             |owned: &Owned| owned.rows.iter().any(is_one) || owned.members.iter().any(|member| is_one(&member.of));
         self.owned.iter().filter(|(_, owned)| concerns(owned)).map(|(key, _)| key.clone()).collect()
     }
+}
+
+/// What `now` has, then what only `more` has. Where nothing is new, the order is that of the want, which is then quickly
+/// compared with it.
+fn both<T: Clone + Eq + Hash>(now: &[T], more: &[T]) -> Box<[T]> {
+    if now.is_empty() || now == more {
+        return more.into();
+    }
+    let known: HashSet<&T> = now.iter().collect();
+    now.iter().chain(more.iter().filter(|one| !known.contains(one))).cloned().collect()
 }
 
 /// Counts one key less.
@@ -179,6 +208,22 @@ mod tests {
         // a failure adds it again
         owner_index.add(&other, &owned());
         assert!(owner_index.has_others(&row));
+    }
+
+    /// Else each key of a first plan would be compared by sets.
+    #[test]
+    fn what_is_added_keeps_its_order() {
+        let key = Key::Namespaces("a".into());
+        let [first, second, third] = ["c", "b", "a"].map(|name| RowKey::new(port_group::TABLE, name));
+        let owned = |rows: &[&RowKey]| Owned { rows: rows.iter().copied().cloned().collect(), members: [].into() };
+        let mut owner_index = OwnerIndex::default();
+        for more in [owned(&[&first, &second]), owned(&[]), owned(&[&second]), owned(&[&first, &second])] {
+            owner_index.add(&key, &more);
+            assert_eq!(**owner_index.get(&key).unwrap(), owned(&[&first, &second]));
+        }
+        owner_index.add(&key, &owned(&[&third, &first]));
+        assert_eq!(**owner_index.get(&key).unwrap(), owned(&[&first, &second, &third]));
+        assert_eq!(owner_index.owners.values().copied().collect::<Vec<_>>(), [1; 3]);
     }
 
     /// A cluster has many ports in few switches and groups.
