@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use ovnkube_ovn::Uuid;
 use ovnkube_ovn::nb::{acl, address_set, logical_switch as ls, logical_switch_port as lsp, port_group};
@@ -34,11 +35,10 @@ pub struct Packet<'a> {
 
 /// Parsed conditions by text: the same ones occur again and again.
 #[derive(Default)]
-pub struct Parsed(HashMap<String, Expr>);
+pub struct Parsed(HashMap<String, Arc<Expr>>);
 
 /// All ACLs of a database at one moment.
-pub struct Acls<'a> {
-    parsed: &'a Parsed,
+pub struct Acls {
     by_switch: BTreeMap<Uuid, Vec<Acl>>,
     sets: BTreeMap<String, BTreeSet<String>>,
     groups: BTreeMap<String, BTreeSet<Uuid>>,
@@ -49,22 +49,29 @@ struct Acl {
     priority: i64,
     egress: bool,
     action: String,
-    text: String,
+    matches: Arc<Expr>,
 }
 
-impl<'a> Acls<'a> {
-    pub fn of(cache: &Cache, parsed: &'a mut Parsed) -> Self {
+/// A packet, with the addresses of its ends as they stand in address sets.
+struct Addressed<'a> {
+    packet: &'a Packet<'a>,
+    from: String,
+    to: String,
+}
+
+impl Acls {
+    pub fn of(cache: &Cache, parsed: &mut Parsed) -> Self {
         let mut by_switch: BTreeMap<Uuid, Vec<Acl>> = BTreeMap::new();
         let mut add = |switch: Uuid, uuid: Uuid| {
             let row = cache.get(acl::TABLE, uuid).unwrap();
             let text = row.str(acl::MATCH).to_owned();
-            parsed.0.entry(text).or_insert_with_key(|text| parse(text));
+            let matches = Arc::clone(parsed.0.entry(text).or_insert_with_key(|text| Arc::new(parse(text))));
             by_switch.entry(switch).or_default().push(Acl {
                 tier: row.int(acl::TIER),
                 priority: row.int(acl::PRIORITY),
                 egress: row.str(acl::DIRECTION) == "from-lport",
                 action: row.str(acl::ACTION).to_owned(),
-                text: row.str(acl::MATCH).to_owned(),
+                matches,
             });
         };
         for (switch, row) in cache.iter(ls::TABLE) {
@@ -83,18 +90,20 @@ impl<'a> Acls<'a> {
         let group = |row: &ovnkube_ovn::Row| row.uuids(port_group::PORTS).collect();
         let groups = cache.iter(port_group::TABLE).map(|(_, row)| (row.str(port_group::NAME).to_owned(), group(row)));
         let (sets, groups) = (sets.collect(), groups.collect());
-        Self { parsed, by_switch, sets, groups }
+        Self { by_switch, sets, groups }
     }
 
     /// Whether the connection can be made.
     pub fn allow(&self, packet: &Packet<'_>) -> bool {
-        self.judge(packet, true, packet.from.switch) && self.judge(packet, false, packet.to.switch)
+        let [from, to] = [packet.from, packet.to].map(|end| end.ip.to_string());
+        let addressed = Addressed { packet, from, to };
+        self.judge(&addressed, true, packet.from.switch) && self.judge(&addressed, false, packet.to.switch)
     }
 
-    fn judge(&self, packet: &Packet<'_>, egress: bool, switch: Uuid) -> bool {
+    fn judge(&self, packet: &Addressed<'_>, egress: bool, switch: Uuid) -> bool {
         let mine = || self.by_switch.get(&switch).into_iter().flatten().filter(|acl| acl.egress == egress);
         for tier in 0..=LAST_TIER {
-            let matching = mine().filter(|acl| acl.tier == tier && self.holds(&self.parsed.0[&acl.text], packet));
+            let matching = mine().filter(|acl| acl.tier == tier && self.holds(&acl.matches, packet));
             let Some(first) = matching.max_by_key(|acl| acl.priority) else { continue };
             match first.action.as_str() {
                 "allow" | "allow-related" | "allow-stateless" => return true,
@@ -106,34 +115,31 @@ impl<'a> Acls<'a> {
         true
     }
 
-    fn holds(&self, expr: &Expr, packet: &Packet<'_>) -> bool {
+    fn holds(&self, expr: &Expr, addressed: &Addressed<'_>) -> bool {
+        let packet = addressed.packet;
         match expr {
-            Expr::All(list) => list.iter().all(|expr| self.holds(expr, packet)),
-            Expr::Any(list) => list.iter().any(|expr| self.holds(expr, packet)),
+            Expr::All(list) => list.iter().all(|expr| self.holds(expr, addressed)),
+            Expr::Any(list) => list.iter().any(|expr| self.holds(expr, addressed)),
             Expr::Is(word) => {
                 let family = if packet.to.ip.is_ipv4() { "ip4" } else { "ip6" };
                 word == family || word == packet.protocol
             }
-            Expr::Range(field, first, last) => {
-                field == &format!("{}.dst", packet.protocol) && (*first..=*last).contains(&packet.port)
-            }
+            Expr::Range(field, first, last) => is_port(field, packet) && (*first..=*last).contains(&packet.port),
             Expr::OneOf { field, negated, values } => {
-                let is = |value: &String| self.is(field, value, packet);
+                let is = |value: &String| self.is(field, value, addressed);
                 is_about(field, packet) && values.iter().any(is) != *negated
             }
         }
     }
 
-    fn is(&self, field: &str, value: &str, packet: &Packet<'_>) -> bool {
-        let is_source = field.rsplit_once('.').is_some_and(|(_, end)| end == "src");
-        let end = if is_source { packet.from } else { packet.to };
+    fn is(&self, field: &str, value: &str, Addressed { packet, from, to }: &Addressed<'_>) -> bool {
+        let is_source = field.ends_with(".src");
+        let (end, text) = if is_source { (packet.from, from) } else { (packet.to, to) };
         match field {
             "inport" => self.group(value).contains(&packet.from.port),
             "outport" => self.group(value).contains(&packet.to.port),
             "ip4.src" | "ip4.dst" | "ip6.src" | "ip6.dst" => match value.strip_prefix('$') {
-                Some(name) => {
-                    self.sets.get(name).unwrap_or_else(|| panic!("no set {name}")).contains(&end.ip.to_string())
-                }
+                Some(name) => self.sets.get(name).unwrap_or_else(|| panic!("no set {name}")).contains(text),
                 None => within(value, end.ip),
             },
             _ => value.parse() == Ok(packet.port),
@@ -164,8 +170,13 @@ fn is_about(field: &str, packet: &Packet<'_>) -> bool {
         "inport" | "outport" => true,
         "ip4.src" | "ip4.dst" => packet.to.ip.is_ipv4(),
         "ip6.src" | "ip6.dst" => packet.to.ip.is_ipv6(),
-        _ => field == format!("{}.dst", packet.protocol),
+        _ => is_port(field, packet),
     }
+}
+
+/// Whether the field is the destination port of the packet's protocol.
+fn is_port(field: &str, packet: &Packet<'_>) -> bool {
+    field.strip_suffix(".dst") == Some(packet.protocol)
 }
 
 fn within(block: &str, ip: IpAddr) -> bool {

@@ -86,38 +86,44 @@ pub fn is_in_host_network(pod: &Pod) -> bool {
 impl Cluster {
     /// Whether the connection may be made.
     pub fn allows(&self, flow: &Flow<'_>) -> bool {
-        let to_itself = flow.from.pod.zip(flow.to.pod).is_some_and(|(a, b)| name(&a.metadata) == name(&b.metadata));
+        let to_itself = flow.from.pod.zip(flow.to.pod).is_some_and(|(a, b)| is_same(&a.metadata, &b.metadata));
         to_itself || self.egress_allows(flow) && self.ingress_allows(flow)
     }
 
     fn egress_allows(&self, flow: &Flow<'_>) -> bool {
         let Some(pod) = flow.from.pod else { return true };
         let mut policies = self.policies_of(pod, is_about_egress).peekable();
-        policies.peek().is_none()
-            || policies.any(|(policy, spec)| {
-                let mut rules = spec.egress.iter().flatten();
-                rules.any(|rule| {
-                    self.known_as(&flow.to).into_iter().any(|who| {
-                        self.peers_match(rule.to.as_deref(), policy, who, flow.to.ip)
-                            && ports_match(rule.ports.as_deref(), flow, who)
-                    })
+        if policies.peek().is_none() {
+            return true;
+        }
+        let known_as = self.known_as(&flow.to);
+        policies.any(|(policy, spec)| {
+            let mut rules = spec.egress.iter().flatten();
+            rules.any(|rule| {
+                known_as.iter().any(|who| {
+                    self.peers_match(rule.to.as_deref(), policy, *who, flow.to.ip)
+                        && ports_match(rule.ports.as_deref(), flow, *who)
                 })
             })
+        })
     }
 
     fn ingress_allows(&self, flow: &Flow<'_>) -> bool {
         let Some(pod) = flow.to.pod else { return true };
         let mut policies = self.policies_of(pod, is_about_ingress).peekable();
-        policies.peek().is_none()
-            || policies.any(|(policy, spec)| {
-                let mut rules = spec.ingress.iter().flatten();
-                rules.any(|rule| {
-                    self.known_as(&flow.from).into_iter().any(|who| {
-                        self.peers_match(rule.from.as_deref(), policy, who, flow.from.ip)
-                            && ports_match(rule.ports.as_deref(), flow, flow.to.pod)
-                    })
+        if policies.peek().is_none() {
+            return true;
+        }
+        let known_as = self.known_as(&flow.from);
+        policies.any(|(policy, spec)| {
+            let mut rules = spec.ingress.iter().flatten();
+            rules.any(|rule| {
+                known_as.iter().any(|who| {
+                    self.peers_match(rule.from.as_deref(), policy, *who, flow.from.ip)
+                        && ports_match(rule.ports.as_deref(), flow, flow.to.pod)
                 })
             })
+        })
     }
 
     /// The pods that rules may match for an end: the pod that has the address, or each that shares it with its node.
@@ -135,9 +141,9 @@ impl Cluster {
         self.policies.iter().filter_map(move |policy| {
             let spec = policy.spec.as_ref()?;
             let same_namespace = namespace(&policy.metadata) == namespace(&pod.metadata);
-            let everything = LabelSelector::default();
-            let selects = selects(spec.pod_selector.as_ref().unwrap_or(&everything), &pod.metadata);
-            (same_namespace && is_about(spec) && selects).then_some((policy, spec))
+            // without a selector it selects everything
+            let is_selected = || spec.pod_selector.as_ref().is_none_or(|selector| selects(selector, &pod.metadata));
+            (same_namespace && is_about(spec) && is_selected()).then_some((policy, spec))
         })
     }
 
@@ -169,6 +175,11 @@ impl Cluster {
         };
         in_namespace && peer.pod_selector.as_ref().is_none_or(|selector| selects(selector, &pod.metadata))
     }
+}
+
+fn is_same(one: &ObjectMeta, other: &ObjectMeta) -> bool {
+    let names = [one, other].map(|meta| (namespace(meta), meta.name.as_deref().unwrap_or_default()));
+    names[0] == names[1]
 }
 
 fn namespace(meta: &ObjectMeta) -> &str {
