@@ -7,6 +7,7 @@ use std::time::Duration;
 use ovnkube_ovn::wire::Interner;
 use ovnkube_ovsdb_data::Decoder;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 
@@ -189,30 +190,26 @@ impl Reader {
         let pending = id.parse().ok().and_then(|id| self.conn.take(id)).ok_or_else(unknown)?;
         let result = match message.error {
             Some(error) => Err(RpcError::read(error)),
-            None => Ok(message.result.map_or("null", |r| r.get())),
-        };
-        let owned = |result: Result<&str, RpcError>| match result {
-            Ok(json) => Ok(Ok(serde_json::value::RawValue::from_string(json.to_owned())?)),
-            Err(e) => Ok::<_, serde_json::Error>(Err(e)),
+            None => Ok(message.result.unwrap_or(RawValue::NULL)),
         };
         // a caller that has stopped waiting needs no reply
         match pending {
-            Pending::Call(reply) => drop(reply.send(owned(result)?)),
+            Pending::Call(reply) => drop(reply.send(result.map(RawValue::to_owned))),
             Pending::Txn { reply, flight, permit } => {
                 drop((flight, permit));
                 self.shared.patience.answered();
-                drop(reply.send(owned(result)?));
+                drop(reply.send(result.map(RawValue::to_owned)));
             }
             Pending::Lock(request) => {
-                let held = result.is_ok_and(|r| r.contains("true"));
+                let held = result.is_ok_and(|r| r.get().contains("true"));
                 self.shared.locks.answer(&request, held);
             }
             Pending::Server(greeting) => match result {
-                Ok(json) => self.server_reply(json, greeting)?,
+                Ok(json) => self.server_reply(json.get(), greeting)?,
                 Err(error) => drop(greeting.send(Err(error))),
             },
             Pending::Monitor { monitor, done } => {
-                let result = result.map(|json| self.monitor_reply(json, monitor)).transpose_inner()?;
+                let result = result.map(|json| self.monitor_reply(json.get(), monitor)).transpose_inner()?;
                 drop(done.send(result));
             }
             Pending::Nobody => {}
