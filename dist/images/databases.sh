@@ -53,10 +53,11 @@ converted() {
     say "the file $file has the schema $have of a newer release and keeps it; this release's is $ours"
   else
     closed
-    say "the file $file gets the schema of this release, $ours; a copy of the old one stays beside it"
-    # in a file of our own: ovsdb-tool's would keep it from trying again after it was ended
-    { rm -f "$file.new" && cp -p "$file" "$file.old" && ovsdb-tool convert "$file" "$schema" "$file.new" && mv "$file.new" "$file"; } ||
-      die "cannot convert $file: see the line above; /etc/ovn, a directory of the host, needs room for a copy of it"
+    say "the file $file gets the schema of this release, $ours; the old one stays beside it, as $file.old"
+    # in a file of our own: ovsdb-tool's would keep it from trying again after it was ended. The old one gets a second name: a copy
+    # would take the room on a full disk where other databases write
+    { rm -f "$file.new" && ovsdb-tool convert "$file" "$schema" "$file.new" && ln -f "$file" "$file.old" && mv "$file.new" "$file"; } ||
+      { rm -f "$file.new"; die "cannot convert $file: see the line above; /etc/ovn, a directory of the host, needs room for a copy of it"; }
   fi
 }
 # Says once an hour that the disk is nearly full, and at once that it is full: ovsdb-server goes on, and loses what it cannot write. As for
@@ -232,7 +233,8 @@ member_file() {
           from=$schema
           [ $kind != alone ] || { from=$file; closed; }
           if ovsdb-tool create-cluster "$file.new" "$from" "$raft" &&
-            { [ $kind != alone ] || cp -p "$file" "$file.alone"; } && mv "$file.new" "$file"; then return 0; fi
+            { [ $kind != alone ] || ln -f "$file" "$file.alone"; } && mv "$file.new" "$file"; then return 0; fi
+          rm -f "$file.new"
           die "cannot create $file: see the line above; /etc/ovn, a directory of the host, needs room and must be writable"
         fi
         now="waits until all of these answer, at port $port, that they are in no cluster, or one that it is in one: $others" ;;
