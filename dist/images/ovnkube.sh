@@ -464,11 +464,12 @@ switch() {
   lock $OVS_RUN/ovs-server.lock "Open vSwitch" "one of the DaemonSets that have a container ovs-server"
   # a redirection that fails would end the shell at once
   [ -e "$MARK" ] || touch "$MARK" || die "cannot write $MARK: see the line above; the host's /etc/openvswitch needs room and must be writable"
+  # what a first start without room leaves: no server would start with it
+  db=$(realpath -m /etc/openvswitch/conf.db); [ -s "$db" ] || rm -f "$db"
   ctl=/usr/share/openvswitch/scripts/ovs-ctl
   trap '$ctl stop; exit 0' TERM INT
   # after a boot, the host's own network setup has the NIC until the agent takes it; later, the switch keeps it
-  first=
-  [ -e $OVS_RUN/started ] || first=--delete-transient-ports
+  first=; [ -e $OVS_RUN/started ] || first=--delete-transient-ports
   remedy="this node's kernel has no module openvswitch: run \"modprobe openvswitch\" on the node; if that finds none, install the package with the modules of its kernel $(uname -r) (Ubuntu: linux-modules-extra-$(uname -r), Fedora and RHEL: kernel-modules)"
   # a kernel without any modules may do for bridges of the userspace datapath
   has_module || say "perhaps $remedy"
