@@ -19,7 +19,7 @@ pub(crate) struct Ways {
     open: BTreeSet<Way>,
     /// Those that are open for so short a time that the other side may not know it yet.
     fresh: BTreeSet<Way>,
-    /// Prefixes by next hop.
+    /// Prefixes by next hop. None lies in another one of the same.
     used: BTreeMap<IpAddr, BTreeSet<Subnet>>,
     /// Prefixes of clusters that packets reach, where some of the ways are closed.
     reached: BTreeSet<(Name, Subnet)>,
@@ -50,6 +50,7 @@ impl Ways {
         let fresh: BTreeSet<Way> = known.map(|known| open.difference(known).cloned().collect()).unwrap_or_default();
         let is_asked = !closed.is_empty() || !fresh.is_empty();
         let used = nb.filter(|_| is_asked).map(routes).unwrap_or_default();
+        let used = used.into_iter().map(|(next_hop, prefixes)| (next_hop, outermost(prefixes))).collect();
         let mut ways = Self { used, open, fresh, reached: BTreeSet::new() };
         if !closed.is_empty() && !ways.used.is_empty() {
             let passable = theirs.routes.iter().filter(|route| ways.passes(route));
@@ -76,10 +77,14 @@ impl Ways {
         self.open.contains(&way) && !waits()
     }
 
+    /// Whether packets to the prefix, or to a part of it, take this way already.
     fn is_used_for(&self, next_hop: &IpAddr, prefix: Subnet) -> bool {
+        let Some(used) = self.used.get(next_hop) else { return false };
         // a part of the prefix may be another's
-        let within = |first: &Subnet| prefix.contains_subnet(*first);
-        self.used.get(next_hop).is_some_and(|used| used.range(prefix..).next().is_some_and(within))
+        let is_within = |first: &Subnet| prefix.contains_subnet(*first);
+        // its cluster may offer in pieces what was one prefix before
+        let is_around = |last: &Subnet| last.contains_subnet(prefix);
+        used.range(prefix..).next().is_some_and(is_within) || used.range(..prefix).next_back().is_some_and(is_around)
     }
 
     /// Whether packets can take this way now, whatever their destination.
@@ -107,4 +112,15 @@ impl Ways {
         ports.dedup();
         ports
     }
+}
+
+/// Those that lie in no other one.
+fn outermost(prefixes: BTreeSet<Subnet>) -> BTreeSet<Subnet> {
+    let mut around: Option<Subnet> = None;
+    let is_outermost = |prefix: &Subnet| {
+        let is_within = around.is_some_and(|around| around.contains_subnet(*prefix));
+        around = around.filter(|_| is_within).or(Some(*prefix));
+        !is_within
+    };
+    prefixes.into_iter().filter(is_outermost).collect()
 }

@@ -50,6 +50,15 @@ fn a_gateway_begins_and_ends_with_its_tunnels() {
     assert_eq!(lines(&step.offers, "delete Gateway").len(), 1, "{:?}", step.offers.lines());
 }
 
+/// A route of this cluster's router, by which it uses a prefix of another one.
+fn use_prefix(rig: &mut Rig, prefix: &str, next_hop: &str) {
+    let row = Row::new(static_route::TABLE)
+        .with(static_route::IP_PREFIX, prefix)
+        .with(static_route::NEXTHOP, next_hop)
+        .with(static_route::EXTERNAL_IDS, ovnkube_ovn::owner::marks(ovnkube_ovn::owner::INTERCONNECTION));
+    add(&mut rig.nb, &format!("{prefix} by {next_hop}"), row);
+}
+
 /// The gateway of the other side may not pass packets of it at once.
 #[test]
 fn a_new_way_waits_for_the_other_side_while_there_are_others() {
@@ -62,12 +71,7 @@ fn a_new_way_waits_for_the_other_side_while_there_are_others() {
         (peers.routes.len(), peers.waiting.len())
     };
     assert_eq!(used(&rig, &BTreeSet::new()), (1, 0));
-    let ids = ovnkube_ovn::owner::marks(ovnkube_ovn::owner::INTERCONNECTION);
-    let row = Row::new(static_route::TABLE)
-        .with(static_route::IP_PREFIX, "10.244.0.0/16")
-        .with(static_route::NEXTHOP, "169.254.101.9")
-        .with(static_route::EXTERNAL_IDS, ids);
-    add(&mut rig.nb, "another way", row);
+    use_prefix(&mut rig, "10.244.0.0/16", "169.254.101.9");
     assert_eq!(used(&rig, &BTreeSet::new()), (0, 1));
     let way: Way = ("ts".into(), "169.254.100.9".parse().unwrap());
     assert_eq!(used(&rig, &[way].into()), (1, 0));
@@ -87,12 +91,7 @@ fn a_closed_way_stays_only_while_there_is_no_other() {
     };
     for next_hop in ["169.254.100.9", "169.254.100.10"] {
         rig.route("az2", "10.244.0.0/16", next_hop);
-        let ids = ovnkube_ovn::owner::marks(ovnkube_ovn::owner::INTERCONNECTION);
-        let row = Row::new(static_route::TABLE)
-            .with(static_route::IP_PREFIX, "10.244.0.0/16")
-            .with(static_route::NEXTHOP, next_hop)
-            .with(static_route::EXTERNAL_IDS, ids);
-        add(&mut rig.nb, next_hop, row);
+        use_prefix(&mut rig, "10.244.0.0/16", next_hop);
     }
     let used = |rig: &Rig, known: &[Way]| {
         let known = known.iter().cloned().collect();
@@ -111,6 +110,40 @@ fn a_closed_way_stays_only_while_there_is_no_other() {
     assert_eq!(used(&rig, &[second]), ["169.254.100.10"], "the first has no gateway any more");
     bind(&mut rig, "ts-az2-b", None);
     assert_eq!(used(&rig, &[]), ["169.254.100.9", "169.254.100.10"], "no way is better than another");
+}
+
+/// Another cluster closes a part of its range, and offers the rest in pieces: a way that carried the range carries them, and a new one
+/// still has time.
+#[test]
+fn pieces_of_a_prefix_take_the_ways_that_it_had() {
+    for used in [&["10.244.0.0/16"][..], &["10.244.0.0/16", "10.244.7.0/24"]] {
+        let mut rig = Rig::new();
+        rig.port("az2", "ts", "ts-az2-b", (3, "169.254.100.10/24"), "gw2");
+        for prefix in used {
+            use_prefix(&mut rig, prefix, "169.254.100.9");
+        }
+        for piece in ["10.244.0.0/17", "10.244.192.0/18"] {
+            rig.route("az2", piece, "169.254.100.9");
+            rig.route("az2", piece, "169.254.100.10");
+        }
+        let first: Way = ("ts".into(), "169.254.100.9".parse().unwrap());
+        let known: BTreeSet<Way> = [first].into();
+        let ways = |rig: &Rig| {
+            let moment = Moment { known: Some(&known), ..Moment::default() };
+            let peers = step(&rig.offer, rig.databases(), Some(&rig.nb), moment).peers;
+            peers.routes.iter().map(|route| format!("{} {}", route.prefix, route.next_hop)).collect::<Vec<_>>()
+        };
+        let wanted = ["10.244.0.0/17 169.254.100.9", "10.244.192.0/18 169.254.100.9"];
+        assert_eq!(ways(&rig), wanted, "no port is on a gateway, and it is the way of before");
+        bound(&mut rig);
+        let there = Some(derived_uuid(chassis::TABLE.name, "gw2"));
+        let row = Row::new(binding::TABLE).with(binding::LOGICAL_PORT, "ts-az2-b").with(binding::CHASSIS, there);
+        add(&mut rig.sb, "ts-az2-b", row);
+        assert_eq!(ways(&rig), wanted, "the other way is new");
+        // what lies beside it was not used
+        rig.route("az2", "10.245.0.0/16", "169.254.100.10");
+        assert!(ways(&rig).contains(&"10.245.0.0/16 169.254.100.10".to_owned()), "{:?}", ways(&rig));
+    }
 }
 
 #[test]
