@@ -133,7 +133,7 @@ impl Acls {
     }
 
     fn is(&self, field: &str, value: &str, Addressed { packet, from, to }: &Addressed<'_>) -> bool {
-        let is_source = field.ends_with(".src");
+        let is_source = field.strip_suffix(".src").is_some();
         let (end, text) = if is_source { (packet.from, from) } else { (packet.to, to) };
         match field {
             "inport" => self.group(value).contains(&packet.from.port),
