@@ -91,39 +91,38 @@ impl Cluster {
     }
 
     fn egress_allows(&self, flow: &Flow<'_>) -> bool {
-        let Some(pod) = flow.from.pod else { return true };
-        let mut policies = self.policies_of(pod, is_about_egress).peekable();
-        if policies.peek().is_none() {
-            return true;
-        }
-        let known_as = self.known_as(&flow.to);
-        policies.any(|(policy, spec)| {
-            let mut rules = spec.egress.iter().flatten();
-            rules.any(|rule| {
-                known_as.iter().any(|who| {
-                    self.peers_match(rule.to.as_deref(), policy, *who, flow.to.ip)
-                        && ports_match(rule.ports.as_deref(), flow, *who)
-                })
+        self.direction_allows(flow.from.pod, &flow.to, is_about_egress, |policy, spec, who| {
+            spec.egress.iter().flatten().any(|rule| {
+                self.peers_match(rule.to.as_deref(), policy, who, flow.to.ip)
+                    && ports_match(rule.ports.as_deref(), flow, who)
             })
         })
     }
 
     fn ingress_allows(&self, flow: &Flow<'_>) -> bool {
-        let Some(pod) = flow.to.pod else { return true };
-        let mut policies = self.policies_of(pod, is_about_ingress).peekable();
+        self.direction_allows(flow.to.pod, &flow.from, is_about_ingress, |policy, spec, who| {
+            spec.ingress.iter().flatten().any(|rule| {
+                self.peers_match(rule.from.as_deref(), policy, who, flow.from.ip)
+                    && ports_match(rule.ports.as_deref(), flow, flow.to.pod)
+            })
+        })
+    }
+
+    /// Whether no policy of this direction selects the pod, or one of those that do has a rule for the other end.
+    fn direction_allows(
+        &self,
+        pod: Option<&Pod>,
+        other: &End<'_>,
+        is_about: fn(&NetworkPolicySpec) -> bool,
+        has_rule: impl Fn(&NetworkPolicy, &NetworkPolicySpec, Option<&Pod>) -> bool,
+    ) -> bool {
+        let Some(pod) = pod else { return true };
+        let mut policies = self.policies_of(pod, is_about).peekable();
         if policies.peek().is_none() {
             return true;
         }
-        let known_as = self.known_as(&flow.from);
-        policies.any(|(policy, spec)| {
-            let mut rules = spec.ingress.iter().flatten();
-            rules.any(|rule| {
-                known_as.iter().any(|who| {
-                    self.peers_match(rule.from.as_deref(), policy, *who, flow.from.ip)
-                        && ports_match(rule.ports.as_deref(), flow, flow.to.pod)
-                })
-            })
-        })
+        let known_as = self.known_as(other);
+        policies.any(|(policy, spec)| known_as.iter().any(|who| has_rule(policy, spec, *who)))
     }
 
     /// The pods that rules may match for an end: the pod that has the address, or each that shares it with its node.
@@ -178,8 +177,7 @@ impl Cluster {
 }
 
 fn is_same(one: &ObjectMeta, other: &ObjectMeta) -> bool {
-    let names = [one, other].map(|meta| (namespace(meta), meta.name.as_deref().unwrap_or_default()));
-    names[0] == names[1]
+    namespace(one) == namespace(other) && one.name == other.name
 }
 
 fn namespace(meta: &ObjectMeta) -> &str {
