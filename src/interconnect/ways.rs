@@ -116,11 +116,12 @@ impl Ways {
 
 /// Those that lie in no other one.
 fn outermost(prefixes: BTreeSet<Subnet>) -> BTreeSet<Subnet> {
-    let mut around: Option<Subnet> = None;
-    let is_outermost = |prefix: &Subnet| {
-        let is_within = around.is_some_and(|around| around.contains_subnet(*prefix));
-        around = around.filter(|_| is_within).or(Some(*prefix));
-        !is_within
-    };
-    prefixes.into_iter().filter(is_outermost).collect()
+    let mut outer = BTreeSet::new();
+    // a prefix sorts before those that lie in it
+    for prefix in prefixes {
+        if !outer.last().is_some_and(|around: &Subnet| around.contains_subnet(prefix)) {
+            outer.insert(prefix);
+        }
+    }
+    outer
 }
