@@ -276,6 +276,25 @@ fn a_pod_that_comes_later_keeps_its_address_too() {
     assert!(!story.entry("a").may_be_wired, "before its annotation says so");
 }
 
+/// A pod that runs with another address than it was given leaves that one to whoever waits for it.
+#[test]
+fn an_address_that_its_pod_does_not_run_with_goes_to_the_pod_that_requests_it() {
+    let mut story = Story::begins(ONE, &[V4], &[told("a", 1)]);
+    story.pod("asks", "2", "n1", &[(keys::DEFAULT_NETWORK, r#"[{"ips":["10.1.0.3"]}]"#)]);
+    assert_eq!(story.reasons("asks"), ["AddressRequestRefused"]);
+    let affected = story.told(&told("a", 1).runs(&["10.1.0.9"]));
+    assert_eq!(story.ips("a"), ["10.1.0.9/24"]);
+    assert_eq!(story.ips("asks"), ["10.1.0.3/24"]);
+    assert!(affected.contains(&Affected::Pod(PodKey::new("ns", "asks"))) && story.reasons("asks").is_empty());
+    // so does one that must leave an address to a pod that runs with it: all that it had comes free
+    let mut story = Story::begins(DUAL, &[V4, V6], &[told("a", 1)]);
+    story.pod("asks", "2", "n1", &[(keys::DEFAULT_NETWORK, r#"[{"ips":["fd01::3"]}]"#)]);
+    story.told(&told("b", 3).runs(&["10.1.0.3"]));
+    assert_eq!(story.ips("b"), ["10.1.0.3/24"]);
+    assert_eq!(story.ips("a"), ["10.1.0.4/24", "fd01::4/64"]);
+    assert_eq!(story.ips("asks"), ["10.1.0.5/24", "fd01::3/64"]);
+}
+
 #[test]
 fn a_start_changes_nothing_if_the_status_agrees() {
     let mut story = Story::begins(ONE, &[V4], &[told("a", 1)]);

@@ -223,10 +223,16 @@ impl World {
         let Some(node) = entry.pod.wired_on().cloned() else { return };
         let Some(switch) = self.switches.get(&node) else { return };
         if entry.addresses.is_none() || switch.is_elsewhere(entry) {
+            let had = entry.addresses.is_some();
             let mut keys = self.must_yield_to(key, &node);
+            let frees = had || !keys.is_empty();
             keys.push(key.clone());
             let changed = self.settle_pods(&node, &keys);
-            return self.affect_pods(changed);
+            self.affect_pods(changed);
+            if frees {
+                self.serve_waiting(&node);
+            }
+            return;
         }
         let before = (entry.may_be_wired, entry.problem.clone());
         entry.judge(switch, None);
