@@ -13,6 +13,7 @@ pub struct AddressPool {
     subnet: Subnet,
     /// Offsets from the network address.
     used: RoaringBitmap,
+    reserved: u32,
     last: u32,
     cursor: u32,
 }
@@ -27,7 +28,7 @@ impl AddressPool {
         let last = u32::try_from(end.saturating_sub(1)).unwrap_or(u32::MAX - 1);
         let mut used = RoaringBitmap::new();
         used.insert_range(0..reserved.min(last.saturating_add(1)));
-        Self { subnet, used, last, cursor: reserved }
+        Self { subnet, used, reserved, last, cursor: reserved }
     }
 
     pub fn subnet(&self) -> Subnet {
@@ -57,9 +58,11 @@ impl AddressPool {
         Ok(ip)
     }
 
-    /// Frees an address. One that is free already or outside of the subnet is ignored.
+    /// Frees an address. One that is free already, reserved or outside of the subnet is ignored.
     pub fn free(&mut self, ip: IpAddr) {
-        if let Ok(offset) = self.offset(ip) {
+        if let Ok(offset) = self.offset(ip)
+            && offset >= self.reserved
+        {
             self.used.remove(offset);
         }
     }

@@ -120,6 +120,20 @@ fn a_follower_keeps_the_subnet_that_pods_run_in() {
     assert!(story.node_reasons("n1").is_empty());
 }
 
+/// An address of the former subnet can be the gateway's of one that lies in it.
+#[test]
+fn no_pod_keeps_an_address_that_is_the_gateways_of_its_nodes_new_subnet() {
+    let mut settings = network(ONE);
+    settings.roles.cluster_manager = false;
+    let mut story = Story { world: World::new(settings, [Kind::Node, Kind::Pod]) };
+    story.subnets("n1", &["10.1.0.0/23"]);
+    story.told(&told("a", 1).annotated(&["10.1.1.1/23"]));
+    story.sync();
+    assert_eq!(story.ips("a"), ["10.1.1.1/23"]);
+    story.subnets("n1", &["10.1.1.0/24"]);
+    assert_eq!(story.ips("a"), ["10.1.1.3/24"]);
+}
+
 /// A node whose second family came later, and follows a pod that runs with an address elsewhere.
 #[test]
 fn a_pod_with_one_family_keeps_what_it_runs_with_in_a_subnet_that_follows_it() {
