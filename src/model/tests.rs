@@ -244,6 +244,26 @@ fn a_fixed_address_is_given_or_waited_for() {
     assert!(story.reasons("taken").is_empty());
 }
 
+/// A switch that has two ports of one MAC sends a node's packets to a pod.
+#[test]
+fn no_pod_gets_the_mac_that_the_management_port_is_annotated_with() {
+    let mut story = Story::settled(ONE);
+    let with_mac = |story: &mut Story, mac: &str| {
+        let mac = format!(r#"{{"default":"{mac}"}}"#);
+        story.node("n1", &[(keys::NODE_SUBNETS, r#"{"default":["10.1.0.0/24"]}"#), (keys::MGMT_PORT_MACS, &mac)]);
+    };
+    with_mac(&mut story, "02:00:00:00:00:07");
+    story.pod("asks", "1", "n1", &[(keys::DEFAULT_NETWORK, r#"[{"mac":"02:00:00:00:00:07"}]"#)]);
+    assert_eq!(story.reasons("asks"), ["AddressRequestRefused"]);
+    let forged = annotated("10.1.0.9/24").replace("0a:58:0a:01:00:09", "02:00:00:00:00:07");
+    story.pod("forged", "2", "n1", &[(keys::POD_NETWORKS, &forged)]);
+    let mac = |pod: &str| story.world.pods[&PodKey::new("ns", pod)].addresses.as_ref().unwrap().mac.to_string();
+    assert_eq!((mac("forged"), story.reasons("forged")), ("0a:58:0a:01:00:09".to_owned(), vec!["AddressConflict"]));
+    with_mac(&mut story, "0a:58:0a:01:00:04");
+    assert_eq!(story.ips("asks"), ["10.1.0.3/24"], "served when it comes free");
+    assert_eq!(story.ip_of_new("a"), "10.1.0.5/24", "from whose neighbour the same MAC is derived");
+}
+
 /// The MACs that are derived from the two addresses of a pair are equal: whoever wants such an address finds one.
 const EQUAL: [[&str; 2]; 2] = [["fd01::9273", "fd01::3:8dbb"], ["fd01::15", "fd01::89:3254"]];
 

@@ -158,11 +158,13 @@ impl World {
             return self.drop_switch(node);
         };
         let confirmed = self.is_confirmed(node);
+        let management_mac = self.nodes.get(node).and_then(|node| node.mgmt_mac);
         let mut old = self.switches.remove(node);
         if let Some(mut switch) = old.take_if(|switch| switch.subnets().eq(network.subnets.iter().copied())) {
             // stays confirmed if the annotation is removed: it is written again, and pods must not be affected
-            let serves = confirmed && !switch.confirmed;
+            let serves = confirmed && !switch.confirmed || management_mac != switch.management_mac;
             switch.confirmed |= confirmed;
+            switch.management_mac = management_mac;
             self.switches.insert(node.clone(), switch);
             if serves {
                 self.serve_waiting(node);
@@ -170,7 +172,7 @@ impl World {
             return;
         }
         let kept: Vec<_> = old.iter().flat_map(Switch::subnets).filter(|s| network.subnets.contains(s)).collect();
-        self.switches.insert(node.clone(), Switch::new(&network.subnets, confirmed, old));
+        self.switches.insert(node.clone(), Switch::new(&network.subnets, confirmed, management_mac, old));
         let stays = |a: &PodAddresses| a.each().all(|ip| kept.iter().any(|subnet| subnet.contains(ip)));
         let all: Vec<_> = self.pods_on(node).cloned().collect();
         let switch = self.switches.get(node);

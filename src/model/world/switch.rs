@@ -36,6 +36,8 @@ pub(super) struct Switch {
     macs: BTreeMap<Mac, PodKey>,
     /// MACs that the gateway `.1` and the management port `.2` may have: those derived from their IPv6 addresses.
     node_macs: Vec<Mac>,
+    /// The MAC of the management port if it is annotated.
+    pub(super) management_mac: Option<Mac>,
     /// The API server shows these subnets as the node's, so that pods without addresses may be given some.
     pub(super) confirmed: bool,
 }
@@ -76,7 +78,7 @@ struct Candidate<'a> {
 
 impl Switch {
     /// Takes over the pools of `old` that are still wanted.
-    pub(super) fn new(subnets: &[Subnet], confirmed: bool, old: Option<Self>) -> Self {
+    pub(super) fn new(subnets: &[Subnet], confirmed: bool, management_mac: Option<Mac>, old: Option<Self>) -> Self {
         let (mut pools, macs) = old.map_or_else(Default::default, |old| (old.pools, old.macs));
         let mut pool = |subnet: &Subnet| match pools.iter().position(|pool| pool.subnet() == *subnet) {
             Some(index) => pools.swap_remove(index),
@@ -85,7 +87,7 @@ impl Switch {
         let of_node =
             |subnet: &Subnet| [1, 2].into_iter().filter_map(|n| subnet.nth(n)).map(Mac::of).collect::<Vec<_>>();
         let node_macs = subnets.iter().filter(|subnet| subnet.is_ipv6()).flat_map(of_node).collect();
-        Self { pools: subnets.iter().map(&mut pool).collect(), macs, node_macs, confirmed }
+        Self { pools: subnets.iter().map(&mut pool).collect(), macs, node_macs, management_mac, confirmed }
     }
 
     pub(super) fn subnets(&self) -> impl Iterator<Item = Subnet> + '_ {
@@ -260,8 +262,9 @@ impl Switch {
 
     /// Completes `have` with an address of every pool that it has none of. On an error `have` is freed.
     fn complete(&mut self, mut have: Vec<IpAddr>) -> Result<Vec<IpAddr>, Error> {
-        let Self { pools, macs, node_macs, .. } = self;
-        let is_free = |mac: Mac| !macs.contains_key(&mac) && !node_macs.contains(&mac);
+        let Self { pools, macs, node_macs, management_mac, .. } = self;
+        let is_nodes = |mac: Mac| node_macs.contains(&mac) || *management_mac == Some(mac);
+        let is_free = |mac: Mac| !macs.contains_key(&mac) && !is_nodes(mac);
         for pool in pools {
             if have.iter().any(|ip| pool.subnet().contains(*ip)) {
                 continue;
@@ -301,7 +304,7 @@ impl Switch {
         }
         match self.macs.get(&mac) {
             Some(other) if other != key => return Err(format!("MAC {mac} is taken by pod {other}")),
-            _ if self.node_macs.contains(&mac) => {
+            _ if self.node_macs.contains(&mac) || self.management_mac == Some(mac) => {
                 return Err(format!("MAC {mac} is that of the node's gateway or management port"));
             }
             _ if ips.iter().any(|ip| ip.is_ipv4() && Mac::of(*ip) == mac) => {}
