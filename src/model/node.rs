@@ -172,9 +172,17 @@ fn subnets(text: &str) -> Result<Vec<Subnet>, String> {
         if subnets.iter().any(|s| s.is_ipv6() == subnet.is_ipv6()) {
             return Err(format!("{text} has two subnets of one family"));
         }
+        if !has_room(subnet) {
+            return Err(format!("{subnet} has no room for pods"));
+        }
         subnets.push(subnet);
     }
     Ok(subnets)
+}
+
+/// Whether there is an address for a pod beside those of the network, the gateway, the management port and broadcasts.
+pub(crate) fn has_room(subnet: Subnet) -> bool {
+    subnet.host_bits() > 2
 }
 
 /// `{"default":"0a:58:…"}`.

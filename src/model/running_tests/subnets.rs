@@ -64,6 +64,17 @@ fn a_single_pods_status_or_annotation_moves_no_subnet() {
     assert_eq!(story.ips("a"), ["10.1.7.3/24"]);
 }
 
+/// A subnet like that has no gateway, and a node that had it would keep it.
+#[test]
+fn no_node_has_a_subnet_without_room_for_pods() {
+    for (length, annotated) in [(30, "10.1.7.8/30"), (31, "10.1.7.8/31"), (32, "10.1.7.9/32")] {
+        let story = Story::begins(ONE, &[annotated], &[]);
+        assert_eq!((story.has("n1"), story.node_reasons("n1")), (vec![V4.to_owned()], vec!["BadAnnotation"]));
+        let story = Story::begins(ONE, &[], &[told("a", 1).started(&[&format!("10.1.7.9/{length}")])]);
+        assert_eq!((story.has("n1"), story.ips("a")), (vec!["10.1.7.0/24".to_owned()], vec!["10.1.7.9/24".to_owned()]));
+    }
+}
+
 #[test]
 fn a_subnet_of_an_older_host_prefix_stays() {
     let story = Story::begins(ONE, &["10.1.6.0/23"], &[told("a", 1).started(&["10.1.7.3/23"])]);

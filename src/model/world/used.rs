@@ -7,6 +7,7 @@ use ovnkube_ipam::{ClusterSubnet, Subnet};
 
 use super::World;
 use super::pod_entry::PodEntry;
+use crate::node::has_room;
 use crate::{Node, Pod, PodAddresses};
 
 /// What a node's pods say about its annotated subnets, strongest claim first.
@@ -82,8 +83,8 @@ impl World {
         let known = pod.annotated.iter().flat_map(|annotated| &annotated.addresses.ips);
         let wired = known.map(|address| (address.ip(), Subnet::of(*address))).find(|(have, _)| *have == ip);
         let is_share = |subnet: &Subnet| subnet.prefix() >= range.host_prefix || self.is_of_node(*subnet, pod, node);
-        let wired =
-            wired.map(|(_, subnet)| subnet).filter(|subnet| range.cidr.contains_subnet(*subnet)).filter(is_share);
+        let is_possible = |subnet: &Subnet| range.cidr.contains_subnet(*subnet) && has_room(*subnet);
+        let wired = wired.map(|(_, subnet)| subnet).filter(is_possible).filter(is_share);
         let usual = || ipnetwork::IpNetwork::new(ip, range.host_prefix).ok().map(Subnet::of);
         wired.or(annotated).or_else(usual)
     }
