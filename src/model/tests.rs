@@ -416,14 +416,20 @@ fn a_zone_changes_nothing_before_there_are_zones() {
 
 #[test]
 fn subnets_that_nodes_manage_themselves_are_kept_from_others_and_come_back() {
-    let mut story = Story::settled(&[("10.1.0.0/23", 24)]);
-    story.node("w", &[(keys::HYBRID_SUBNET, "10.1.0.0/24")]);
-    story.node("n1", &[]);
-    story.node("n2", &[]);
-    assert_eq!(story.world.node_networks["n1"].subnets, ["10.1.1.0/24".parse().unwrap()]);
-    assert!(story.world.node_networks["n2"].subnets.is_empty());
-    story.world.apply(Change::Node("w".into(), None));
-    assert_eq!(story.world.node_networks["n2"].subnets, ["10.1.0.0/24".parse().unwrap()]);
+    for is_gone in [true, false] {
+        let mut story = Story::settled(&[("10.1.0.0/23", 24)]);
+        story.node("w", &[(keys::HYBRID_SUBNET, "10.1.0.0/24")]);
+        story.node("n1", &[]);
+        story.node("n2", &[]);
+        assert_eq!(story.world.node_networks["n1"].subnets, ["10.1.1.0/24".parse().unwrap()]);
+        assert!(story.world.node_networks["n2"].subnets.is_empty());
+        if is_gone {
+            story.world.apply(Change::Node("w".into(), None));
+        } else {
+            story.node("w", &[(keys::HYBRID_SUBNET, "10.9.0.0/24")]);
+        }
+        assert_eq!(story.world.node_networks["n2"].subnets, ["10.1.0.0/24".parse().unwrap()]);
+    }
 }
 
 #[test]

@@ -95,10 +95,15 @@ impl World {
 
     /// Settles the node and its switch; true if it gave up a subnet.
     fn gives_up(&mut self, name: &Name) -> bool {
-        let had = self.node_networks.get(name).map(|network| network.subnets.clone()).unwrap_or_default();
+        let held = |world: &Self| {
+            let network = world.node_networks.get(name).into_iter();
+            network.flat_map(|network| network.subnets.iter().chain(&network.foreign)).copied().collect::<Vec<_>>()
+        };
+        let had = held(self);
         self.settle_node(name);
         self.settle_switch(name);
-        had.iter().any(|s| self.node_networks.get(name).is_none_or(|network| !network.subnets.contains(s)))
+        let has = held(self);
+        had.iter().any(|subnet| !has.contains(subnet))
     }
 
     fn settle_node(&mut self, name: &Name) {
