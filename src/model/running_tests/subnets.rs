@@ -1,6 +1,7 @@
 //! The subnets in which pods run.
 
 use super::*;
+use crate::{Node, NodeFields};
 
 #[test]
 fn pods_keep_a_subnet_that_is_no_more_annotated() {
@@ -107,6 +108,27 @@ fn a_recreated_node_gets_its_pods_subnet_back() {
     assert_ne!(story.has("n1"), ["10.1.7.0/24"]);
     story.confirm("n1");
     assert_eq!(story.reasons("a"), ["AddressConflict"]);
+}
+
+/// Whoever waits for a subnet comes after a node whose pods run in the one that is free.
+#[test]
+fn a_node_gets_its_pods_subnet_before_others_that_wait() {
+    let mut story = Story::settled(&[("10.1.0.0/23", 24)]);
+    story.node("z", &[]);
+    story.node("other", &[]);
+    story.told(&told("p", 1).on("z").started(&["10.1.0.3/24"]));
+    story.world.apply(Change::Node("z".into(), None));
+    for name in ["m", "a", "z"] {
+        story.node(name, &[]);
+    }
+    assert_eq!(story.has("m"), [V4]);
+    story.world.apply(Change::Node("m".into(), None));
+    assert_eq!((story.has("z"), story.has("a")), (vec![V4.to_owned()], vec![]));
+    // another Node of its name, whose deletion was not seen
+    let node = with_meta("another", 2, &[], |meta| Node::parse(meta, NodeFields::default()));
+    story.world.apply(Change::Node("z".into(), Some(Box::new(node))));
+    assert_eq!((story.has("z"), story.has("a")), (vec![V4.to_owned()], vec![]));
+    assert_eq!(story.ips("p"), ["10.1.0.3/24"]);
 }
 
 #[test]

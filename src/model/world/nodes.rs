@@ -25,7 +25,8 @@ impl World {
         let is_renumbered = old.map(Node::own_addresses) != new.as_ref().map(Node::own_addresses);
         let is_moved = is_renumbered && old.map(Node::ips) != new.as_ref().map(Node::ips);
         let reborn = new.as_ref().is_some_and(|n| self.nodes.get(&name).is_some_and(|old| old.uid != n.uid));
-        if new.is_none() || reborn {
+        let mut is_free = new.is_none() || reborn;
+        if is_free {
             self.forget_node(&name);
         }
         if let Some(node) = new {
@@ -33,9 +34,11 @@ impl World {
             if let Some(old) = self.nodes.insert(name.clone(), node) {
                 self.affect_namesake(&name, &old);
             }
-            if self.settled && self.gives_up(&name) {
-                self.serve_waiting_nodes();
-            }
+            is_free |= self.settled && self.gives_up(&name);
+        }
+        // the new Node of a name comes before those that wait: its pods may run in what it had
+        if is_free {
+            self.serve_waiting_nodes();
         }
         let has = self.nodes.get(&name).and_then(|node| node.chassis_id.as_ref());
         if let Some(lost) = chassis.filter(|had| has != Some(had)) {
@@ -285,23 +288,23 @@ impl World {
         }
     }
 
-    /// Releases everything the node had and serves the nodes that wait for it.
+    /// Releases everything the node had.
     fn forget_node(&mut self, name: &Name) {
         if let Some(node) = self.nodes.remove(name) {
             self.affect_namesake(name, &node);
         }
         self.drop_switch(name);
         self.release_network(name);
-        self.serve_waiting_nodes();
     }
 
-    /// Something came free: nodes that lack it are settled again.
+    /// Something came free: nodes that lack it are settled again, as at a start those first whose pods may run in it.
     fn serve_waiting_nodes(&mut self) {
         let waits = |network: &NodeNetwork| network.is_left || !network.problems.is_empty();
-        let waiting: Vec<_> =
-            self.node_networks.iter().filter(|(_, n)| waits(n)).map(|(name, _)| name.clone()).collect();
+        let waiting = self.node_networks.iter().filter(|(_, network)| waits(network));
+        let mut waiting: Vec<_> = waiting.map(|(name, network)| (!network.is_left, name.clone())).collect();
+        waiting.sort();
         let mut is_free = false;
-        for other in waiting {
+        for (_, other) in waiting {
             is_free |= self.gives_up(&other);
             self.affect(Affected::Node(other));
         }
