@@ -110,6 +110,38 @@ fn a_recreated_node_gets_its_pods_subnet_back() {
     assert_eq!(story.reasons("a"), ["AddressConflict"]);
 }
 
+/// Another node has the subnet in which most of its pods run.
+#[test]
+fn a_recreated_node_gets_what_is_free_of_its_pods_subnets() {
+    let mut story = Story::settled(ONE);
+    story.subnets("m", &["10.1.7.0/24"]);
+    for (name, ip) in [("a", "10.1.7.3"), ("b", "10.1.7.4"), ("c", "10.1.9.3")] {
+        story.told(&told(name, 1).runs(&[ip]));
+    }
+    story.node("n1", &[]);
+    assert_eq!((story.has("n1"), story.ips("c")), (vec!["10.1.9.0/24".to_owned()], vec!["10.1.9.3/24".to_owned()]));
+    story.world.apply(Change::Node("m".into(), None));
+    assert_eq!(story.has("n1"), ["10.1.9.0/24"], "it serves a pod");
+}
+
+/// Its agent changes its annotations while a pod keeps it in its new subnet.
+#[test]
+fn a_node_does_not_forget_the_pods_that_run_in_its_former_subnet() {
+    let mut story = Story::settled(ONE);
+    story.told(&told("a", 1).started(&["10.1.0.3/24"]));
+    story.subnets("m", &[V4]);
+    story.node("n1", &[]);
+    story.confirm("n1");
+    assert_eq!(story.has("n1"), ["10.1.1.0/24"]);
+    story.told(&told("b", 2).started(&["10.1.1.4/24"]));
+    let subnets = (keys::NODE_SUBNETS, r#"{"default":["10.1.1.0/24"]}"#);
+    story.node("n1", &[subnets, (keys::HOST_CIDRS, r#"["192.0.2.7/24"]"#)]);
+    story.world.apply(Change::Node("m".into(), None));
+    assert_eq!((story.has("n1"), story.ips("b")), (vec!["10.1.1.0/24".to_owned()], vec!["10.1.1.4/24".to_owned()]));
+    story.gone("b");
+    assert_eq!((story.has("n1"), story.ips("a")), (vec![V4.to_owned()], vec!["10.1.0.3/24".to_owned()]));
+}
+
 /// Whoever waits for a subnet comes after a node whose pods run in the one that is free.
 #[test]
 fn a_node_gets_its_pods_subnet_before_others_that_wait() {

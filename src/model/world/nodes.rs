@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use ovnkube_ipam::Subnet;
+use ovnkube_ipam::{Subnet, SubnetPool};
 
 use super::World;
 use super::node_network::{NodeNetwork, SUBNETS_EXHAUSTED};
-use super::used::Claims;
+use super::used::{Claims, best};
 use crate::{Affected, Family, Name, Node, Notice, Object, PodKey, Severity, keys};
 
 /// Names of switches that do not belong to a node.
@@ -70,6 +70,11 @@ impl World {
             self.claim(name);
         }
         self.claim_contradicted(contradicted.into_iter().map(|(.., name)| name).collect());
+        if self.settings.roles.cluster_manager {
+            for (.., name) in &names {
+                self.claim_lesser(name);
+            }
+        }
         names.sort_by(|(_, a, a_name), (_, b, b_name)| (a, a_name).cmp(&(b, b_name)));
         for (.., name) in &names {
             self.settle_node(name);
@@ -82,7 +87,7 @@ impl World {
     fn claim_contradicted(&mut self, names: Vec<Name>) {
         let mut taken: BTreeSet<Subnet> =
             self.node_networks.values().flat_map(|network| network.subnets.iter().copied()).collect();
-        let used = |name: Name| (self.used_subnets(&name), name);
+        let used = |name: Name| (best(&self.used_subnets(&name)), name);
         let mut rest: Vec<_> = names.into_iter().map(used).collect();
         while !rest.is_empty() {
             let is_left = |(used, _): &(Vec<Subnet>, Name)| used.iter().any(|subnet| taken.contains(subnet));
@@ -124,6 +129,7 @@ impl World {
         }
         self.claim(name);
         if self.settings.roles.cluster_manager {
+            self.claim_lesser(name);
             self.allocate_node(name);
         }
     }
@@ -138,7 +144,6 @@ impl World {
         if self.nodes.contains_key(name) {
             let network = self.node_networks.entry(name.clone()).or_default();
             network.problems.clear();
-            network.is_left = false;
             self.claim_subnets(name);
             self.claim_foreign(name);
             self.claim_id(name);
@@ -147,31 +152,27 @@ impl World {
 
     fn claim_subnets(&mut self, name: &Name) {
         let used = self.used_subnets(name);
-        let idle = self.idle_subnets(name);
+        let (best, idle) = (best(&used), self.idle_subnets(name));
         let decides = self.settings.roles.cluster_manager;
         let (Some(node), Some(network)) = (self.nodes.get(name), self.node_networks.get_mut(name)) else { return };
         if !decides && !node.subnets.is_empty() {
             // the cluster manager decides: other processes follow its annotation, except for subnets that pods run in
-            for gone in network.subnets.extract_if(.., |s| !node.subnets.contains(s) && !used.contains(s)) {
+            for gone in network.subnets.extract_if(.., |s| !node.subnets.contains(s) && !best.contains(s)) {
                 if let Some(pool) = self.subnets.get_mut(&Family::of_subnet(gone)) {
                     pool.free(gone);
                 }
             }
         }
-        let has = |subnets: &[Subnet], of: Subnet| subnets.iter().copied().find(|s| s.is_ipv6() == of.is_ipv6());
-        for subnet in used {
+        for subnet in best {
             let held = has(&network.subnets, subnet);
             let Some(pool) = self.subnets.get_mut(&Family::of_subnet(subnet)) else { continue };
             if held == Some(subnet) {
                 continue;
             }
             let serves = held.or_else(|| has(&node.subnets, subnet)).is_some_and(|has| !idle.contains(&has));
-            if serves || pool.take(subnet).is_err() {
-                network.is_left = true;
-                continue;
+            if !serves {
+                moves(network, pool, subnet);
             }
-            network.subnets.extract_if(.., |have| Some(*have) == held).for_each(|have| pool.free(have));
-            network.subnets.push(subnet);
         }
         for subnet in node.subnets.iter().copied() {
             let Some(pool) = self.subnets.get_mut(&Family::of_subnet(subnet)) else { continue };
@@ -183,6 +184,23 @@ impl World {
             match taken {
                 Ok(()) => network.subnets.push(subnet),
                 Err(why) => network.problems.push(not_obeyed(keys::NODE_SUBNETS, &subnet, &why, decides)),
+            }
+        }
+        network.subnets.sort_by_key(|subnet| subnet.is_ipv6());
+        network.is_left = used.iter().any(|subnet| !network.subnets.contains(subnet));
+    }
+
+    /// If another node has the best subnet, this one gets another free one in which pods of it run, unless what it has serves others.
+    fn claim_lesser(&mut self, name: &Name) {
+        if !self.node_networks.get(name).is_some_and(|network| network.is_left) {
+            return;
+        }
+        let (used, idle) = (self.used_subnets(name), self.idle_subnets(name));
+        let Some(network) = self.node_networks.get_mut(name) else { return };
+        for subnet in used {
+            let serves = has(&network.subnets, subnet).is_some_and(|held| held == subnet || !idle.contains(&held));
+            if let Some(pool) = self.subnets.get_mut(&Family::of_subnet(subnet)).filter(|_| !serves) {
+                moves(network, pool, subnet);
             }
         }
         network.subnets.sort_by_key(|subnet| subnet.is_ipv6());
@@ -237,7 +255,7 @@ impl World {
             if network.subnets.iter().any(|s| Family::of_subnet(*s) == family) {
                 continue;
             }
-            match self.subnets.get_mut(&family).map(ovnkube_ipam::SubnetPool::allocate) {
+            match self.subnets.get_mut(&family).map(SubnetPool::allocate) {
                 Some(Ok(subnet)) => network.subnets.push(subnet),
                 Some(Err(error)) => network.problems.push((
                     SUBNETS_EXHAUSTED,
@@ -357,6 +375,19 @@ impl World {
             "pods of {name} have MTU {mtu} and those of {other} {theirs}, because their uplinks differ: packets of {large} \
              bytes are lost between them; set mtu to {small} on all nodes, or give the uplinks the same MTU"
         ))
+    }
+}
+
+/// The one of these subnets that is of the same family.
+fn has(subnets: &[Subnet], of: Subnet) -> Option<Subnet> {
+    subnets.iter().copied().find(|subnet| subnet.is_ipv6() == of.is_ipv6())
+}
+
+/// Gives the node this subnet in place of the one that it has of its family, if it is free.
+fn moves(network: &mut NodeNetwork, pool: &mut SubnetPool, to: Subnet) {
+    if pool.take(to).is_ok() {
+        network.subnets.extract_if(.., |have| have.is_ipv6() == to.is_ipv6()).for_each(|have| pool.free(have));
+        network.subnets.push(to);
     }
 }
 

@@ -1,5 +1,6 @@
 //! The subnets that nodes' pods run in, taken from the pods' status: edited annotations cannot change it.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -19,18 +20,24 @@ pub(super) enum Claims {
     Contradicted,
 }
 
+/// The first subnet of each family.
+pub(super) fn best(used: &[Subnet]) -> Vec<Subnet> {
+    let of = |is_ipv6| used.iter().find(|subnet| subnet.is_ipv6() == is_ipv6).copied();
+    [false, true].into_iter().filter_map(of).collect()
+}
+
 impl World {
     /// How the node's pods support its annotation.
     pub(super) fn claims(&self, name: &str) -> Claims {
         let annotated = |subnet: &Subnet| self.nodes.get(name).is_some_and(|node| node.subnets.contains(subnet));
-        match self.used_subnets(name).as_slice() {
+        match best(&self.used_subnets(name)).as_slice() {
             [] => Claims::Unused,
             used if used.iter().all(annotated) => Claims::Used,
             _ => Claims::Contradicted,
         }
     }
 
-    /// For each family the annotated subnet if a pod runs in it, else the one that most of the node's running pods are in.
+    /// The subnets that the node's running pods are in, the best ones first: the annotated one, then that of the most pods.
     pub(super) fn used_subnets(&self, name: &str) -> Vec<Subnet> {
         let node = self.nodes.get(name);
         // a node that manages its own subnet has annotated it
@@ -43,11 +50,10 @@ impl World {
             let subnets = pod.runs_with().filter_map(|ip| self.used_subnet(ip, pod, node));
             subnets.for_each(|subnet| *pods.entry(subnet).or_default() += 1);
         }
-        let best = |is_ipv6: bool| {
-            let family = pods.iter().filter(move |(subnet, _)| subnet.is_ipv6() == is_ipv6);
-            family.max_by_key(|(subnet, count)| (is_annotated(subnet), **count)).map(|(subnet, _)| *subnet)
-        };
-        [false, true].into_iter().filter_map(best).collect()
+        let mut ranked: Vec<_> =
+            pods.into_iter().map(|(subnet, count)| (is_annotated(&subnet), count, subnet)).map(Reverse).collect();
+        ranked.sort();
+        ranked.into_iter().map(|Reverse((.., subnet))| subnet).collect()
     }
 
     /// Subnets that the node has or is annotated with, and that no pod has an address of, but for pods that run with others.
