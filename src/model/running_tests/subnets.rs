@@ -110,6 +110,27 @@ fn a_recreated_node_gets_its_pods_subnet_back() {
     assert_eq!(story.reasons("a"), ["AddressConflict"]);
 }
 
+/// Their Nodes were deleted and created again before the API server showed that the pods had started.
+#[test]
+fn nodes_exchange_the_subnets_in_which_each_others_pods_run() {
+    for dual in [false, true] {
+        let mut story = Story::settled(&[("10.1.0.0/22", 24), ("fd01::/62", 64)][..if dual { 2 } else { 1 }]);
+        for name in ["n0", "n1", "n2", "n3"] {
+            story.node(name, &[]);
+            story.confirm(name);
+        }
+        let run = [("a", "n1", "10.1.2.3"), ("b", "n2", "10.1.3.3"), ("c", "n0", "10.1.1.3"), ("d", "n3", "10.1.1.4")];
+        for (pod, node, ip) in run {
+            story.told(&told(pod, 1).on(node).runs(&[ip]));
+        }
+        let has = |story: &Story| ["n0", "n1", "n2", "n3"].map(|name| story.has(name)[0].clone());
+        assert_eq!(has(&story), ["10.1.0.0/24", "10.1.2.0/24", "10.1.3.0/24", "10.1.1.0/24"]);
+        for (pod, _, ip) in run.into_iter().filter(|(pod, ..)| *pod != "c") {
+            assert_eq!(story.ips(pod)[0], format!("{ip}/24"));
+        }
+    }
+}
+
 /// Another node has the subnet in which most of its pods run.
 #[test]
 fn a_recreated_node_gets_what_is_free_of_its_pods_subnets() {

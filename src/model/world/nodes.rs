@@ -299,11 +299,61 @@ impl World {
         let subnets = |world: &Self| world.node_networks.get(name).map(|network| network.subnets.clone());
         let before = subnets(self);
         self.settle_node(name);
+        let mut changed: BTreeSet<Name> = [false, true].into_iter().flat_map(|v6| self.exchange(name, v6)).collect();
         if subnets(self) != before {
+            changed.insert(name.clone());
+        }
+        for name in &changed {
             self.settle_switch(name);
             self.affect(Affected::Node(name.clone()));
+        }
+        if !changed.is_empty() {
             self.serve_waiting_nodes();
         }
+    }
+
+    /// Gives nodes, this one among them, what each other's pods run in: each would wait for another to give up what it does not use.
+    /// Returns these nodes.
+    fn exchange(&mut self, name: &Name, is_ipv6: bool) -> Vec<Name> {
+        let ring = if self.settings.roles.cluster_manager { self.ring(name, is_ipv6) } else { Vec::new() };
+        for name in &ring {
+            let Some(network) = self.node_networks.get_mut(name) else { continue };
+            for subnet in network.subnets.extract_if(.., |subnet| subnet.is_ipv6() == is_ipv6) {
+                if let Some(pool) = self.subnets.get_mut(&Family::of_subnet(subnet)) {
+                    pool.free(subnet);
+                }
+            }
+        }
+        for name in &ring {
+            self.settle_node(name);
+        }
+        ring
+    }
+
+    /// Nodes of which each needs what the next one does not use, and the last one what the first does not use; else none.
+    fn ring(&self, first: &Name, is_ipv6: bool) -> Vec<Name> {
+        let mut ring = vec![first];
+        while let Some(next) = ring.last().and_then(|name| self.needs_that_of(name, is_ipv6)) {
+            if next == first {
+                return ring.into_iter().cloned().collect();
+            }
+            if ring.contains(&next) {
+                break;
+            }
+            ring.push(next);
+        }
+        Vec::new()
+    }
+
+    /// The node that has the best subnet for this one, if this one does not use what it has.
+    fn needs_that_of(&self, name: &Name, is_ipv6: bool) -> Option<&Name> {
+        let network = self.node_networks.get(name).filter(|network| network.is_left)?;
+        let held = network.subnets.iter().find(|subnet| subnet.is_ipv6() == is_ipv6)?;
+        let best = best(&self.used_subnets(name)).into_iter().find(|subnet| subnet.is_ipv6() == is_ipv6)?;
+        if !self.idle_subnets(name).contains(held) {
+            return None;
+        }
+        self.node_networks.iter().find(|(_, network)| network.subnets.contains(&best)).map(|(name, _)| name)
     }
 
     /// Releases everything the node had.
