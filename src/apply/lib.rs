@@ -48,6 +48,6 @@ pub use ovnkube_interconnect::Listening;
 pub use parts::Parts;
 pub use patches::{OnTheirWay, Outcome, Patches};
 pub use recreated::{REST, northd_release};
-pub use takeover_check::TakeoverCheck;
+pub use takeover_check::{TakeoverCheck, another_cluster};
 pub use write_lock::{LOCK, northbound_fence, southbound_fence};
 pub use writing::Writing;

@@ -140,12 +140,16 @@ impl Verdict {
     }
 }
 
-/// That the database is another cluster's.
 fn another(cache: &Cache, world: &World) -> Option<String> {
-    let own = world.cluster_uid()?;
-    let mut rows = cache.named(lr::TABLE, names::CLUSTER_ROUTER);
+    another_cluster(cache, world.cluster_uid()?)
+}
+
+/// That the northbound database is another cluster's, and what to do. `own`: the uid of this cluster's namespace kube-system. Of the
+/// cache it needs the routers' names and marks.
+pub fn another_cluster(nb: &Cache, own: &str) -> Option<String> {
+    let mut rows = nb.named(lr::TABLE, names::CLUSTER_ROUTER);
     let found = rows.find_map(|(_, row)| row.map(lr::EXTERNAL_IDS).get(names::CLUSTER_UID).map(str::to_owned))?;
-    (found != **own).then(|| {
+    (found != own).then(|| {
         format!(
             "the northbound database is another cluster's: its router {} has {}={found}, and the uid of this cluster's namespace {} is \
              {own}; nothing is written: {CORRECT_IT}",

@@ -123,7 +123,7 @@ pub(crate) async fn run(
         let takeover = takeover(&settings);
         let gate = takeover.gate(may_write.clone());
         // without these the databases may not be reachable at all
-        let keys = roles.controller.then(|| server_keys::keep(&settings, may_write.clone()));
+        let keys = roles.controller.then(|| server_keys::keep(&settings, &api, may_write.clone()));
         let chassis = |sb| Chassis::new(sb, gate.clone(), encap_port, sb_writing.clone());
         let (reports, stale) = sb.clone().map(chassis).unzip();
         let own = nb.clone().zip(sb.clone()).map(|(nb, sb)| OwnDatabases { nb, sb });

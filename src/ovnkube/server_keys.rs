@@ -5,16 +5,21 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures::future::join_all;
-use ovnkube_apply::MayWrite;
+use ovnkube_apply::{MayWrite, another_cluster};
 use ovnkube_config::{Remote as Address, ServerKeys, Settings, Side};
+use ovnkube_model::{Name, World};
+use ovnkube_ovn::nb::logical_router as lr;
 use ovnkube_ovn::{Atom, Column, Database, Datum, Row, Table, derived_uuid, kind, nb, sb};
-use ovnkube_ovsdb::{Cache, Client, Monitored, Options, Remote, Txn};
+use ovnkube_ovsdb::{Cache, Client, Condition, Monitored, Options, Remote, Txn};
+use ovnkube_plan::names;
+use ovnkube_watch::Client as Api;
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
 use crate::db::look::is_here;
 use crate::db::place::Place;
+use crate::stranger::namespace_uid;
 
 /// How long servers are awaited until it is looked again which of them is on this host.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
@@ -69,30 +74,62 @@ const SOUTH: Tables = Tables {
     probe: sb::connection::INACTIVITY_PROBE,
 };
 
+/// Whose the databases are: the northbound one tells.
+struct Whose {
+    nb: Client,
+    /// The uid of this cluster's namespace kube-system.
+    own: Name,
+}
+
 /// Keeps the rows of each database that has keys for its server configured. Never returns.
-pub(crate) async fn keep(settings: &Settings, may_write: MayWrite) {
-    let sides = [(Side::North, &settings.nb, NORTH), (Side::South, &settings.sb, SOUTH)];
-    let kept = sides.into_iter().filter_map(|(side, reached, tables)| {
-        let keys = reached.server.as_ref()?;
-        Some(keep_one(Place::of(settings, side), tables, keys, targets(&reached.remotes), &may_write))
-    });
-    join_all(kept).await;
+pub(crate) async fn keep(settings: &Settings, api: &Api, may_write: MayWrite) {
+    if settings.nb.server.is_some() || settings.sb.server.is_some() {
+        let own = own_uid(api).await;
+        let whose = Whose { nb: open(&Place::of(settings, Side::North), &NORTH).await, own };
+        let sides = [(Side::North, &settings.nb, NORTH), (Side::South, &settings.sb, SOUTH)];
+        let kept = sides.into_iter().filter_map(|(side, reached, tables)| {
+            let keys = reached.server.as_ref()?;
+            let place = Place::of(settings, side);
+            Some(keep_one(place, tables, keys, targets(&reached.remotes), &whose, &may_write))
+        });
+        join_all(kept).await;
+    }
     std::future::pending::<()>().await;
 }
 
-async fn keep_one(place: Place, tables: Tables, keys: &ServerKeys, targets: BTreeSet<String>, may_write: &MayWrite) {
-    let client = loop {
-        let client = connect(&place, &tables).await;
+async fn own_uid(api: &Api) -> Name {
+    loop {
+        if let Ok(Some(uid)) = timeout(LOOK_AGAIN, namespace_uid(api, World::SYSTEM)).await {
+            return uid;
+        }
+        sleep(AGAIN).await;
+    }
+}
+
+async fn open(place: &Place, tables: &Tables) -> Client {
+    loop {
+        let client = connect(place, tables).await;
         // names may have no addresses yet, and this host not its own
         if timeout(LOOK_AGAIN, client.synced()).await.is_ok() {
-            break client;
+            return client;
         }
-    };
+    }
+}
+
+async fn keep_one(
+    place: Place,
+    tables: Tables,
+    keys: &ServerKeys,
+    targets: BTreeSet<String>,
+    whose: &Whose,
+    may_write: &MayWrite,
+) {
+    let client = if tables.is_northbound() { whose.nb.clone() } else { open(&place, &tables).await };
     let mut told = String::new();
     loop {
         client.synced().await;
         if may_write() {
-            match step(&client, &tables, keys, &targets).await {
+            match step(&client, &tables, keys, &targets, whose).await {
                 Ok(()) => told.clear(),
                 Err(error) if error != told => {
                     warn!(database = tables.database.name, %error, "the server's certificate is not set; trying again every 10 s");
@@ -112,19 +149,38 @@ async fn connect(place: &Place, tables: &Tables) -> Client {
     let own = here.then(|| Remote::Unix(place.run_file("sock")));
     let others = place.remotes.iter().filter(|remote| own.as_ref() != Some(remote)).cloned();
     let remotes = own.iter().cloned().chain(others).collect();
-    Client::connect(Options {
+    let mut monitored = vec![
+        Monitored::only(tables.global, [tables.ssl.id(), tables.connections.id()]),
+        Monitored::all(tables.keys),
+        Monitored::all(tables.connection),
+    ];
+    if tables.is_northbound() {
+        monitored.push(Monitored::only(lr::TABLE, [lr::NAME.id(), lr::EXTERNAL_IDS.id()]));
+    }
+    let client = Client::connect(Options {
         tls: place.tls.clone(),
-        tables: vec![
-            Monitored::only(tables.global, [tables.ssl.id(), tables.connections.id()]),
-            Monitored::all(tables.keys),
-            Monitored::all(tables.connection),
-        ],
+        tables: monitored,
+        identity: ovnkube_plan::identity,
         leader_only: false,
         ..Options::new(tables.database, remotes)
-    })
+    });
+    if tables.is_northbound() {
+        // each node has a router too
+        let named = (lr::NAME.id(), Datum::one(Atom::Str(names::CLUSTER_ROUTER.into())));
+        client.set_condition(lr::TABLE, Condition::Any(vec![named]));
+    }
+    client
 }
 
-async fn step(client: &Client, tables: &Tables, keys: &ServerKeys, targets: &BTreeSet<String>) -> Result<(), String> {
+/// Writes what is missing, unless the databases are another cluster's.
+async fn step(
+    client: &Client,
+    tables: &Tables,
+    keys: &ServerKeys,
+    targets: &BTreeSet<String>,
+    whose: &Whose,
+) -> Result<(), String> {
+    another_cluster(&whose.nb.cache(), &whose.own).map_or(Ok(()), Err)?;
     let (txn, taken) = tables.missing(&client.cache(), keys, targets)?;
     if !txn.is_empty() {
         // rows that name files which are not there would cut off all clients
@@ -143,6 +199,10 @@ async fn step(client: &Client, tables: &Tables, keys: &ServerKeys, targets: &BTr
 }
 
 impl Tables {
+    fn is_northbound(&self) -> bool {
+        self.word == NORTH.word
+    }
+
     /// What the database lacks, and a connection without TLS that has a port of ours. Fails if its server has other files: with
     /// wrong ones it would refuse everybody. No lock is held for it: what arrives after anybody else has set a certificate or a port
     /// changes nothing.
@@ -243,6 +303,49 @@ mod tests {
     use ovnkube_tests::nb::{Release, Server, until, within};
 
     use super::*;
+
+    /// A master was given a wrong address, and its own cluster has a certificate for the server.
+    #[tokio::test]
+    async fn another_clusters_databases_get_no_certificate() {
+        let (server, sb) = (Server::new(Release::Lts), Server::southbound(Release::Lts));
+        let words = [
+            "--config-file=/dev/null".to_owned(),
+            "-init-node=n".to_owned(),
+            format!("--nb-address=unix:{}", server.socket().display()),
+            format!("--sb-address=unix:{}", sb.socket().display()),
+        ];
+        let places = ovnkube_config::Places::default();
+        let settings = ovnkube_config::load(words.iter().map(Into::into), |_| None, &places).unwrap().settings;
+        let file = |name: &str| {
+            let path = server.socket().with_file_name(name);
+            std::fs::write(&path, "").unwrap();
+            path
+        };
+        let keys = ServerKeys { privkey: file("key"), cert: file("cert"), cacert: file("ca") };
+        let mark = format!("external_ids:{}=theirs", names::CLUSTER_UID);
+        sb.sbctl(&["init"]);
+        server.nbctl(&["lr-add", "GR_n1", "--", "lr-add", names::CLUSTER_ROUTER]);
+        server.nbctl(&["set", "Logical_Router", names::CLUSTER_ROUTER, &mark]);
+        let nb = within("the database", open(&Place::of(&settings, Side::North), &NORTH)).await;
+        let south = within("the database", open(&Place::of(&settings, Side::South), &SOUTH)).await;
+        assert_eq!(nb.cache().len(lr::TABLE), 1);
+        let (whose, targets) = (Whose { nb: nb.clone(), own: "ours".into() }, BTreeSet::new());
+        for (client, tables) in [(&nb, &NORTH), (&south, &SOUTH)] {
+            let refused = step(client, tables, &keys, &targets, &whose).await.unwrap_err();
+            assert!(refused.starts_with("the northbound database is another cluster's"), "{refused}");
+        }
+        assert!(!server.nbctl(&["get-ssl"]).contains("cert") && !sb.sbctl(&["get-ssl"]).contains("cert"));
+
+        // this cluster is to take the databases over
+        server.nbctl(&["remove", "Logical_Router", names::CLUSTER_ROUTER, "external_ids", names::CLUSTER_UID]);
+        until("the mark's end", async || another_cluster(&nb.cache(), "ours").is_none()).await;
+        for (client, tables) in [(&nb, &NORTH), (&south, &SOUTH)] {
+            step(client, tables, &keys, &targets, &whose).await.unwrap();
+        }
+        for ssl in [server.nbctl(&["get-ssl"]), sb.sbctl(&["get-ssl"])] {
+            assert!(ssl.contains(&keys.cert.display().to_string()), "{ssl}");
+        }
+    }
 
     /// A master decides, sleeps, and sends when an administrator has decided otherwise.
     #[tokio::test]

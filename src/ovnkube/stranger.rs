@@ -87,12 +87,16 @@ pub(crate) async fn warning(api: &Client, name: &str, reason: &'static str, mess
 
 /// The namespace of ovnkube, as Events are about it.
 async fn namespace(api: &Client, name: &str) -> Object {
+    // without it, kubectl get events shows the Event, and kubectl describe does not
+    let uid = timeout(ANSWER_WITHIN, namespace_uid(api, name)).await.ok().flatten().unwrap_or_default();
+    Object::Namespace { name: name.into(), uid }
+}
+
+/// The uid of a namespace. Nothing if there is none, or the API server does not tell.
+pub(crate) async fn namespace_uid(api: &Client, name: &str) -> Option<Name> {
     let named = |namespace: &Value| -> Option<Name> {
         let of = &namespace["metadata"];
         (of["name"] == *name).then(|| of["uid"].as_str().unwrap_or_default().into())
     };
-    // without it, kubectl get events shows the Event, and kubectl describe does not
-    let uids = timeout(ANSWER_WITHIN, api.survey("/api/v1/namespaces", named)).await;
-    let uid = uids.ok().and_then(Result::ok).and_then(|uids| uids.into_iter().next()).unwrap_or_default();
-    Object::Namespace { name: name.into(), uid }
+    api.survey("/api/v1/namespaces", named).await.ok()?.into_iter().next()
 }
