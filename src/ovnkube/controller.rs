@@ -113,7 +113,11 @@ pub(crate) async fn run(
             None => incoming,
         };
         let mut connections = Connections::of(&settings, api.server());
-        connections.send(&changes).await;
+        tokio::select! {
+            // an answer of a name server may take seconds
+            () = stop.wait() => break,
+            () = connections.send(&changes) => {}
+        }
         let watches = ovnkube_watch::start(&api, &scope, &changes);
         let weak = changes.downgrade();
         drop(changes);

@@ -94,13 +94,16 @@ async fn agent(
     cluster: &Data,
     name: &str,
     health: &NodeHealth,
-    stop: Stop,
+    mut stop: Stop,
 ) -> Result<Option<Data>> {
     let host = ovnkube_node::uplink_addresses().await?;
     let settings = cluster::taken(own_settings, cluster, &host);
     let (changes, incoming) = mpsc::channel(CHANGES);
     let mut connections = Connections::of(&settings, api.server());
-    connections.send(&changes).await;
+    tokio::select! {
+        () = stop.wait() => return Ok(None),
+        () = connections.send(&changes) => {}
+    }
     let watches = ovnkube_watch::start(api, &Scope::Node(name.into()), &changes);
     let weak = changes.downgrade();
     drop(changes);

@@ -132,8 +132,8 @@ fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the runtime")?;
     let outcome = runtime.block_on(work);
-    // what still runs is only waiting
-    runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+    // what still runs is only waiting, as for a name server that does not answer
+    runtime.shutdown_background();
     outcome
 }
 

@@ -1,7 +1,7 @@
 //! How one process behaves: its end, its metrics, its log, its recordings.
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use ovnkube_ovn::nb::logical_switch_port::TABLE as LSP;
@@ -54,6 +54,31 @@ async fn it_ends_soon_before_the_api_ever_answered() {
         ends_soon(process);
         drop(held);
     }
+}
+
+/// With the lease it first looks up where the databases are.
+#[tokio::test(flavor = "multi_thread")]
+async fn it_ends_soon_while_a_name_server_is_silent() {
+    let lab = Lab::new().await;
+    let [_, a, b, c] = std::process::id().to_be_bytes();
+    let address = IpAddr::from([127, a | 128, b, c]);
+    let silent = UdpSocket::bind((address, 53)).unwrap();
+    let resolver = lab.dir.file("resolv.conf");
+    std::fs::write(&resolver, format!("nameserver {address}\noptions timeout:30\n")).unwrap();
+    let mounted = format!("mount --bind {} /etc/resolv.conf && exec \"$@\"", resolver.display());
+    let words = [
+        "--init-ovnkube-controller=one".to_owned(),
+        format!("--k8s-kubeconfig={}", lab.api.kubeconfig().display()),
+        "--nb-address=tcp:db.example:6641".to_owned(),
+        format!("--sb-address=unix:{}", lab.sb.socket().display()),
+    ];
+    let words = words.into_iter().chain(lab.common(&[]));
+    let log = lab.dir.file("log");
+    let process = Process::under(&log, &["unshare", "-m", "sh", "-c", &mounted, "sh"], words);
+    ends_soon(process.after("holds the lease").await);
+    let log = std::fs::read_to_string(log).unwrap();
+    assert!(!log.contains("cannot find the addresses of a host"), "it waited for the name server: {log}");
+    drop(silent);
 }
 
 #[tokio::test(flavor = "multi_thread")]
