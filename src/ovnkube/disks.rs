@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use ovnkube_config::{Settings, Side};
 use ovnkube_db::{ClusterStatus, FileProblem, file_problems};
+use ovnkube_ovsdb::NoAnswer;
 use ovnkube_watch::{Client, Events};
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
 use crate::db::files;
 use crate::db::look::runs;
-use crate::db::place::{Place, WITHIN, is_silence};
+use crate::db::place::{Place, WITHIN};
 use crate::stranger::{REMIND, warning};
 
 /// How often it is looked at: 100 MB are left when it is told.
@@ -75,9 +76,9 @@ async fn problems(place: &Place) -> Option<Vec<FileProblem>> {
     }
     let status = match place.control("cluster/status", &[place.database.name], WITHIN).await {
         Ok(said) => ClusterStatus::parse(&said),
-        Err(why) if is_silence(&why) => return None,
         // it is in no cluster
-        Err(_) => None,
+        Err(NoAnswer::Refused(_)) => None,
+        Err(NoAnswer::Failed(_)) => return None,
     };
     let file = files::open_by(place)?;
     Some(file_problems(&file, status.as_ref(), place.word))
@@ -107,12 +108,29 @@ mod tests {
         }
     }
 
+    fn place(flags: &[&str]) -> Place {
+        let words = ["--config-file=/dev/null", "-init-node=n"].iter().chain(flags).map(Into::into);
+        let loaded = ovnkube_config::load(words, |_| None, &ovnkube_config::Places::default());
+        Place::of(&loaded.unwrap().settings, Side::North)
+    }
+
     /// One that has ended on a full disk has not got over it.
     #[tokio::test]
     async fn nothing_is_known_of_a_server_that_does_not_run() {
-        let words = ["--config-file=/dev/null", "-init-node=n", "--nb-run-dir=/nowhere"];
-        let loaded = ovnkube_config::load(words.iter().map(Into::into), |_| None, &ovnkube_config::Places::default());
-        let place = Place::of(&loaded.unwrap().settings, Side::North);
-        assert_eq!(problems(&place).await, None);
+        assert_eq!(problems(&place(&["--nb-run-dir=/nowhere"])).await, None);
+    }
+
+    /// It has not said that it is in no cluster.
+    #[tokio::test]
+    async fn nothing_is_known_of_a_server_that_ends_while_it_is_asked() {
+        let dir = std::env::temp_dir().join(format!("ovnkube-disks-{}", std::process::id()));
+        std::fs::create_dir(&dir).unwrap();
+        std::fs::write(dir.join("nb.db"), "").unwrap();
+        let server = tokio::net::UnixListener::bind(dir.join("ovnnb_db.ctl")).unwrap();
+        tokio::spawn(async move { while server.accept().await.is_ok() {} });
+        let (run, file) =
+            (format!("--nb-run-dir={}", dir.display()), format!("--nb-db-location={}/nb.db", dir.display()));
+        assert_eq!(problems(&place(&[&run, &file])).await, None);
+        std::fs::remove_dir_all(dir).unwrap();
     }
 }

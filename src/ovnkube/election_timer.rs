@@ -57,7 +57,7 @@ type Problem = (&'static str, String);
 /// One step, if the member on this host leads.
 async fn step(place: &Place, wanted: u64) -> Result<TimerStep, Problem> {
     let name = place.database.name;
-    let status = place.control("cluster/status", &[name], WITHIN).await.map_err(|why| (NOT_HERE, why))?;
+    let status = place.control("cluster/status", &[name], WITHIN).await.map_err(|why| (NOT_HERE, why.to_string()))?;
     let untold = || (NOT_HERE, "the server does not tell how its cluster is".to_owned());
     let status = ClusterStatus::parse(&status).ok_or_else(untold)?;
     let step = status.timer_step(wanted);
@@ -66,7 +66,7 @@ async fn step(place: &Place, wanted: u64) -> Result<TimerStep, Problem> {
             return Err((OF_ANOTHER, format!("it is in cluster {}", status.cluster)));
         }
         let changed = place.control("cluster/change-election-timer", &[name, &next.to_string()], WITHIN).await;
-        changed.map_err(|why| (REFUSED, why))?;
+        changed.map_err(|why| (REFUSED, why.to_string()))?;
         info!(
             database = name,
             from = status.election_timer_ms,

@@ -218,7 +218,7 @@ async fn control(place: &Place) -> Option<Control> {
         Ok(_) => None,
         // a socket that nobody listens at any more
         Err(_) if !runs(place).await => return None,
-        Err(problem) => Some(problem),
+        Err(problem) => Some(problem.to_string()),
     };
     let copied = replication.as_deref().ok().and_then(backup_of);
     Some(Control {

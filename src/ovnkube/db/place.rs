@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use ovnkube_config::{Database as Reached, DbAddress, Settings, Side};
 use ovnkube_ovn::{Database, nb, sb};
-use ovnkube_ovsdb::{Questions, Remote, TlsFiles};
+use ovnkube_ovsdb::{NoAnswer, Questions, Remote, TlsFiles};
 use tokio::time::timeout;
 
 use crate::translate;
@@ -74,13 +74,13 @@ impl Place {
         existing.or_else(possible).unwrap_or_else(|| self.location.clone())
     }
 
-    /// Runs a command in the server on this host. It is refused, or fails, with what the server says.
+    /// Runs a command in the server on this host.
     pub(crate) async fn control(
         &self,
         command: &'static str,
         arguments: &[&str],
         within: Duration,
-    ) -> Result<String, String> {
+    ) -> Result<String, NoAnswer> {
         control(&self.run_file("ctl"), command, arguments, within).await
     }
 
@@ -107,24 +107,16 @@ pub(crate) async fn control(
     command: &'static str,
     arguments: &[&str],
     within: Duration,
-) -> Result<String, String> {
+) -> Result<String, NoAnswer> {
     let socket = Remote::Unix(socket.to_owned());
     let ask = async {
         let mut questions = Questions::connect(&socket, None).await?;
         questions.ask(command, &arguments).await
     };
     match timeout(within, ask).await {
-        Ok(Ok(answer)) => Ok(answer.as_str().unwrap_or_default().to_owned()),
-        Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err(format!("{SILENCE} {} s", within.as_secs())),
+        Ok(answer) => Ok(answer?.as_str().unwrap_or_default().to_owned()),
+        Err(_) => Err(NoAnswer::Failed(format!("no answer within {} s", within.as_secs()))),
     }
-}
-
-const SILENCE: &str = "no answer within";
-
-/// Whether this is why [`control`] has no answer: a program that hangs, and not one that refuses.
-pub(crate) fn is_silence(why: &str) -> bool {
-    why.starts_with(SILENCE)
 }
 
 /// Without an address there are only sockets of this host, of which those count that exist.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, anyhow, bail};
 use ovnkube_config::{Raft, Remote};
 use ovnkube_db::{ClusterStatus, Here, Listed};
+use ovnkube_ovsdb::NoAnswer;
 use tokio::time::{Instant, sleep};
 
 use super::contents::Contents;
@@ -150,8 +151,8 @@ impl Steps {
         let cannot = |why: String| anyhow!("cannot leave the cluster: {why}");
         match self.place.control("cluster/leave", &[self.name()], WITHIN).await {
             // an earlier command was cut short
-            Err(why) if why.contains("already in progress") => {}
-            asked => drop(asked.map_err(cannot)?),
+            Err(NoAnswer::Refused(why)) if why.contains("already in progress") => {}
+            asked => drop(asked.map_err(|why| cannot(why.to_string()))?),
         }
         // a server closes a database whose cluster it has left
         let is_gone = async || {
@@ -188,7 +189,8 @@ impl Steps {
         }
         let removal = ovnkube_db::remove(&observed, member)?;
         let cannot = |why: String| anyhow!("cannot remove member {}: {why}", removal.id);
-        self.place.control("cluster/kick", &[self.name(), &removal.id], WITHIN).await.map_err(cannot)?;
+        let asked = self.place.control("cluster/kick", &[self.name(), &removal.id], WITHIN).await;
+        asked.map_err(|why| cannot(why.to_string()))?;
         let is_gone = async || {
             let said = self.place.control("cluster/status", &[self.name()], WITHIN).await.ok();
             let status = said.as_deref().and_then(ClusterStatus::parse);
