@@ -22,7 +22,7 @@ use crate::flights::Flight;
 use crate::remote::Remote;
 use crate::rpc::{self, RpcError};
 use crate::server::Model;
-use crate::system::{limit_silence, unix_socket};
+use crate::system::{SilenceLimit, unix_socket};
 use crate::tls::TlsFiles;
 
 pub(crate) type ReadHalf = Box<dyn AsyncRead + Send + Unpin>;
@@ -33,35 +33,38 @@ pub(crate) const STAGGER: Duration = Duration::from_millis(250);
 /// How many addresses of one name are tried.
 const MOST_ADDRESSES: usize = 16;
 
+/// A connection. With the limit, the host may acknowledge nothing for [`UNACKNOWLEDGED`]; without, it may be silent for 5 s.
+pub(crate) type Opened = (ReadHalf, WriteHalf, Option<SilenceLimit>);
+
 /// Connects to `remote`.
-pub(crate) async fn open(remote: &Remote, tls: Option<&TlsFiles>) -> Result<(ReadHalf, WriteHalf), Fault> {
+pub(crate) async fn open(remote: &Remote, tls: Option<&TlsFiles>) -> Result<Opened, Fault> {
     match remote {
         Remote::Unix(path) => {
             let (read, write) = unix_socket(path).await?;
-            Ok((Box::new(read), Box::new(write)))
+            Ok((Box::new(read), Box::new(write), None))
         }
         Remote::Tcp { host, port } => {
-            let stream = connect(host, *port).await?;
+            let (stream, limit) = connect(host, *port).await?;
             let (read, write) = stream.into_split();
-            Ok((Box::new(read), Box::new(write)))
+            Ok((Box::new(read), Box::new(write), Some(limit)))
         }
         Remote::Ssl { host, port } => {
             let config = tls.ok_or(Fault::NoCertificate)?.load()?;
-            let stream = connect(host, *port).await?;
+            let (stream, limit) = connect(host, *port).await?;
             let name = host.clone().try_into().map_err(|_| Fault::HostName(host.clone()))?;
             let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
             let (read, write) = tokio::io::split(stream);
-            Ok((Box::new(read), Box::new(write)))
+            Ok((Box::new(read), Box::new(write), Some(limit)))
         }
     }
 }
 
 /// How long a host may acknowledge nothing. A server that is stopped does so while its buffers have room.
-const UNACKNOWLEDGED: Duration = Duration::from_secs(20);
+pub(crate) const UNACKNOWLEDGED: Duration = Duration::from_secs(20);
 
-/// Connects to the first address of the host that answers. TCP keepalive ends the connection to a host that is gone
-/// after 5 seconds without traffic, however long the server works on an answer.
-async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
+/// Connects to the first address of the host that answers. Once the limit is dropped, TCP keepalive ends the connection to a host that is
+/// gone after 5 seconds without traffic, however long the server works on an answer.
+async fn connect(host: &str, port: u16) -> io::Result<(TcpStream, SilenceLimit)> {
     let mut addresses = lookup_host((host, port)).await?.take(MOST_ADDRESSES);
     let mut asked = JoinSet::new();
     let mut error = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
@@ -84,8 +87,8 @@ async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
     stream.set_nodelay(true)?;
     let probes = TcpKeepalive::new().with_time(Duration::from_secs(2)).with_interval(Duration::from_secs(1));
     SockRef::from(&stream).set_tcp_keepalive(&probes.with_retries(3))?;
-    limit_silence(&stream, UNACKNOWLEDGED)?;
-    Ok(stream)
+    let limit = SilenceLimit::set(&stream, UNACKNOWLEDGED)?;
+    Ok((stream, limit))
 }
 
 /// Sends what is queued, several messages per write if they pile up. Reading goes on meanwhile: a server does not read

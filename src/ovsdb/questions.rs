@@ -46,7 +46,7 @@ pub struct Questions {
 
 impl Questions {
     pub async fn connect(remote: &Remote, tls: Option<&TlsFiles>) -> Result<Self, NoAnswer> {
-        let (read, write) = conn::open(remote, tls).await?;
+        let (read, write, _) = conn::open(remote, tls).await?;
         Ok(Self { read, write, framer: Framer::new(LONGEST), asked: 0 })
     }
 

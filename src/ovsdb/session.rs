@@ -22,6 +22,7 @@ use crate::remote::Remote;
 use crate::rpc::RpcError;
 use crate::server::{self, Model};
 use crate::shared::{Live, Shared};
+use crate::system::SilenceLimit;
 
 /// How long a server that may become good is watched. Then it is asked anew: it may have forgotten to tell.
 const WATCHED: Duration = Duration::from_secs(1);
@@ -45,6 +46,8 @@ pub(crate) struct Session {
     conn: Arc<Conn>,
     /// Whether the server is in no cluster: it may become a backup.
     may_change: bool,
+    /// Until it is live: then an echo finds out the same, and a host that is gone is noticed sooner without it.
+    pub(crate) limit: Option<SilenceLimit>,
     signals: mpsc::UnboundedReceiver<Signal>,
     tasks: Tasks,
 }
@@ -77,11 +80,14 @@ pub(crate) async fn greet(shared: &Arc<Shared>, remote: Remote, waits: impl FnOn
     let options = &shared.options;
     let open = async {
         match &options.dial {
-            Some(dial) => Ok(Ok(dial(&remote))),
+            Some(dial) => {
+                let (read, write) = dial(&remote);
+                Ok(Ok((read, write, None)))
+            }
             None => conn::open(&remote, options.tls.as_ref()).await.map(Ok),
         }
     };
-    let (read, write) = deadline("connect", options.connect_timeout, open).await?;
+    let (read, write, limit) = deadline("connect", options.connect_timeout, open).await?;
     let (queue, queued) = mpsc::unbounded_channel();
     let (signal, signals) = mpsc::unbounded_channel();
     let conn = Arc::new(Conn::new(queue, signal, options.window));
@@ -95,7 +101,7 @@ pub(crate) async fn greet(shared: &Arc<Shared>, remote: Remote, waits: impl FnOn
     if may_change {
         tasks.alive(ask_role(&conn, options.database, options.step_timeout)).await?;
     }
-    Ok(Session { remote, conn, may_change, signals, tasks })
+    Ok(Session { remote, conn, may_change, limit, signals, tasks })
 }
 
 /// Fails if the server is a backup.
@@ -146,9 +152,9 @@ impl Session {
 
     /// Follows the database. Returns why that ended, and how long the session was live.
     pub(crate) async fn follow(&mut self, shared: &Arc<Shared>) -> (Fault, Duration) {
-        let Self { remote, conn, may_change, signals, tasks } = self;
+        let Self { remote, conn, may_change, limit, signals, tasks } = self;
         let mut live_since = None;
-        let Err(fault) = tasks.alive(drive(shared, conn, remote, *may_change, signals, &mut live_since)).await;
+        let Err(fault) = tasks.alive(drive(shared, conn, remote, *may_change, limit, signals, &mut live_since)).await;
         shared.lose(conn, remote, &fault);
         (fault, live_since.map_or(Duration::ZERO, |at: Instant| at.elapsed()))
     }
@@ -160,6 +166,7 @@ async fn drive(
     conn: &Arc<Conn>,
     remote: &Remote,
     may_change: bool,
+    limit: &mut Option<SilenceLimit>,
     signals: &mut mpsc::UnboundedReceiver<Signal>,
     live_since: &mut Option<Instant>,
 ) -> Result<Infallible, Fault> {
@@ -191,6 +198,7 @@ async fn drive(
         };
         shared.go_live(live, remote);
         live_since.get_or_insert_with(Instant::now);
+        *limit = None;
         loop {
             // what was requested between making the layout and going live
             let wanted = Arc::new(shared.layout(&schema));

@@ -9,10 +9,11 @@ use ovnkube_ovn::{Row, Uuid};
 use ovnkube_ovsdb_data::{RowChange, Txn};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
 use crate::client::Client;
-use crate::conn::{ReadHalf, WriteHalf};
+use crate::conn::{ReadHalf, UNACKNOWLEDGED, WriteHalf};
 use crate::events::{Event, Subscribers};
 use crate::fault::Fault;
 use crate::frame::{FrameError, Framer};
@@ -22,6 +23,8 @@ use crate::outcome;
 use crate::remote::Remote;
 use crate::rpc::{Message, RpcError};
 use crate::server::{Seen, ServerRow};
+use crate::session;
+use crate::shared::Shared;
 use crate::state::State;
 use crate::tls::{WrongName, common_name};
 
@@ -322,6 +325,39 @@ async fn a_conversion_just_before_the_monitor_is_seen() {
     assert_eq!(asked[2..], [&again[..], &["monitor_cancel"], &again].concat());
     client.synced().await;
     assert!(client.supports(ls::TABLE, ls::NAME));
+}
+
+/// With the limit, Linux gives up a host that is gone after 20 s instead of 5.
+#[tokio::test]
+async fn what_is_unacknowledged_is_limited_until_the_rows_are_there() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let remote = Remote::Tcp { host: "127.0.0.1".to_owned(), port: listener.local_addr().unwrap().port() };
+    tokio::spawn(async move {
+        let (mut server, _) = listener.accept().await.unwrap();
+        let mut framer = Framer::new(1 << 20);
+        loop {
+            let (method, id) = request(&mut server, &mut framer).await;
+            let row = json!({"name": "OVN_Northbound", "model": "clustered", "connected": true, "leader": true});
+            let result = match method.as_str() {
+                "monitor_cond" => json!({"Database": {"row": {"initial": row}}}),
+                "get_schema" => json!({"name": "OVN_Northbound", "tables": {}}),
+                "monitor_cond_since" => json!([false, Uuid::nil().to_string(), {}]),
+                _ => json!({}),
+            };
+            let reply = json!({"id": id, "result": result, "error": null}).to_string();
+            server.write_all(reply.as_bytes()).await.unwrap();
+        }
+    });
+    let shared = Arc::new(Shared::new(Options::new(&nb::DATABASE, vec![remote.clone()])));
+    let mut session = session::greet(&shared, remote, |_| ()).await.unwrap();
+    let socket = session.limit.as_ref().unwrap().0.try_clone().unwrap();
+    assert_eq!(socket.tcp_user_timeout().unwrap(), Some(UNACKNOWLEDGED));
+    let mut state = shared.state.subscribe();
+    tokio::select! {
+        (fault, _) = session.follow(&shared) => panic!("{fault}"),
+        _ = state.wait_for(State::is_live) => {}
+    }
+    assert_eq!(socket.tcp_user_timeout().unwrap(), None);
 }
 
 /// One that forgets to tell is asked again.

@@ -14,7 +14,11 @@ pub(crate) fn unix_socket(_: &Path) -> impl Future<Output = io::Result<(OwnedRea
 }
 
 /// Windows has a limit of its own.
-#[allow(clippy::unnecessary_wraps, reason = "as on unix")]
-pub(crate) fn limit_silence(_: &TcpStream, _: Duration) -> io::Result<()> {
-    Ok(())
+pub(crate) struct SilenceLimit;
+
+impl SilenceLimit {
+    #[allow(clippy::unnecessary_wraps, reason = "as on unix")]
+    pub(crate) fn set(_: &TcpStream, _: Duration) -> io::Result<Self> {
+        Ok(Self)
+    }
 }
