@@ -77,7 +77,8 @@ impl GatewaySettings {
         let name = match (&self.interface, made().find(|made| made.journalled)) {
             (Some(name), _) => name.clone(),
             (None, Some(made)) => made.name.clone(),
-            (None, None) => of_default_route(host)?,
+            // default routes come and go, also while the agent runs: the gateway does not move with them
+            (None, None) => in_use(host).map_or_else(|| of_default_route(host), Ok)?,
         };
         let made = made().find(|made| made.name == name || made.made_for.as_ref() == Some(&name));
         if let Some(BridgeState { name, made_for, .. }) = made {
@@ -242,6 +243,11 @@ fn check_nic(name: &str, host: &Observed) -> Result<()> {
         return refuse(why, true);
     }
     Ok(())
+}
+
+/// The bridge that is the gateway's now, whatever its link lacks at this moment.
+fn in_use(host: &Observed) -> Option<String> {
+    host.mapped.iter().find(|name| host.bridge(name).is_some()).cloned()
 }
 
 fn of_default_route(host: &Observed) -> Result<String> {
