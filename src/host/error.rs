@@ -29,8 +29,9 @@ pub enum Error {
     Sysctl { verb: &'static str, key: String, problem: io::Error },
     #[error("cannot run {program}: {problem}; it comes with package {package}")]
     NoProgram { program: &'static str, package: &'static str, problem: io::Error },
+    /// `code`: with which it ended; `None`: it was killed.
     #[error("cannot {what}: {program}: {said}")]
-    Program { what: String, program: &'static str, said: String },
+    Program { what: String, program: &'static str, said: String, code: Option<i32> },
     #[error("cannot {what}: {program} did not end within 10 s and was killed; {remedy}")]
     Hangs { what: String, program: &'static str, remedy: &'static str },
     #[error("cannot run {command} in {program}: {why}")]

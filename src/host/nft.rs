@@ -10,6 +10,8 @@ use crate::{Error, Result};
 const NETLINK_NETFILTER: isize = 12;
 const GETGEN: u16 = 10 << 8 | 16;
 const NFTA_GEN_ID: u16 = 1;
+/// With this code `nft` ends when it or the kernel refuses commands. With others it lacks memory or a socket.
+const REFUSED: i32 = 1;
 const NFT: Program = Program {
     name: "nft",
     package: "nftables",
@@ -42,9 +44,14 @@ pub async fn check(table: &str, commands: &str) -> Result<std::result::Result<()
     let args = ["-c", "-f", "-"];
     match NFT.run(&format!("check a change of nftables table {table}"), &args, commands, &[0]).await {
         Ok(_) => Ok(Ok(())),
-        Err(Error::Program { said, .. }) => Ok(Err(said)),
+        Err(Error::Program { said, code: Some(REFUSED), .. }) => Ok(Err(said)),
         Err(e) => Err(e),
     }
+}
+
+/// Whether [`change`] failed because of the commands. An `nft` that hangs or is killed has refused nothing.
+pub fn is_refusal(error: &Error) -> bool {
+    matches!(error, Error::Program { code: Some(REFUSED), .. })
 }
 
 /// The generation of the ruleset, which each change by any program increments.

@@ -1,6 +1,7 @@
 //! Runs a program of the host.
 
 use std::io;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
@@ -30,12 +31,15 @@ impl Program {
         let output = end(Command::new(self.name).args(args), input, LIMIT).await.map_err(missing)?;
         let hangs = || Error::Hangs { what: what.to_owned(), program: self.name, remedy: self.remedy };
         let output = output.ok_or_else(hangs)?;
-        if output.status.code().is_some_and(|code| good.contains(&code)) {
+        let code = output.status.code();
+        if code.is_some_and(|code| good.contains(&code)) {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
-        let said = String::from_utf8_lossy(&output.stderr);
-        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-        Err(Error::Program { what: what.to_owned(), program: self.name, said })
+        let said = match output.status.signal() {
+            Some(signal) => format!("signal {signal} ended it; if this repeats, see `dmesg`: memory may be short"),
+            None => String::from_utf8_lossy(&output.stderr).split_whitespace().collect::<Vec<_>>().join(" "),
+        };
+        Err(Error::Program { what: what.to_owned(), program: self.name, said, code })
     }
 }
 

@@ -488,6 +488,21 @@ async fn a_program_that_hangs_is_killed() {
     }
 }
 
+/// As when memory is short: the commands that `nft` was given are not at fault.
+#[tokio::test]
+async fn a_program_that_is_killed_has_refused_nothing() {
+    let sh = program::Program { name: "sh", package: "dash", remedy: "wait" };
+    for (script, is_refusal, said) in [
+        ("echo no >&2; exit 1", true, "cannot try: sh: no"),
+        ("echo no memory >&2; exit 2", false, "cannot try: sh: no memory"),
+        ("kill -9 $$", false, "cannot try: sh: signal 9 ended it"),
+    ] {
+        let error = sh.run("try", &["-c", script], "", &[0]).await.unwrap_err();
+        assert_eq!(nft::is_refusal(&error), is_refusal, "{error}");
+        assert!(error.to_string().starts_with(said), "{error}");
+    }
+}
+
 #[tokio::test]
 async fn plugins_report_their_versions() {
     let file = std::env::temp_dir().join(format!("ovnkube-host-{}-plugin", std::process::id()));

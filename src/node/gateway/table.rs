@@ -65,8 +65,7 @@ impl Table {
             return Ok(led(&self.turned, &want.elements));
         }
         if let Err(e) = nft::change(TABLE, &change).await {
-            // an `nft` that hangs has not refused anything
-            if !matches!(e, ovnkube_host::Error::Program { .. }) {
+            if !nft::is_refusal(&e) {
                 return Err(e.into());
             }
             let refused = isolate(have, &want.elements, &commands).await?;
