@@ -79,6 +79,28 @@ impl Uplink {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::Link;
+    use crate::observed::LinkState;
+
+    /// Its MTU is 65536, which no link of a pod can have.
+    #[test]
+    fn the_loopback_carries_no_tunnels() {
+        let own: IpAddr = "192.0.2.1".parse().unwrap();
+        let link = |name: &str, mtu, ip: IpAddr| LinkState {
+            link: Link { name: name.to_owned(), mtu, ..Link::default() },
+            addresses: vec![ip.into()],
+            ..LinkState::default()
+        };
+        let of = |links: Vec<LinkState>| {
+            let host = Observed { links, ..Observed::default() };
+            let room = Uplink::find(&host, "geneve", &[own], false).map(|uplink| uplink.room());
+            Known { given: None, room, last: None, annotated: None }.of_pods(&[own])
+        };
+        let other = "198.51.100.1".parse().unwrap();
+        let alone = vec![link("lo", 65536, own), link("eth0", 1500, other)];
+        assert_eq!(of(alone), Some(FALLBACK));
+        assert_eq!(of(vec![link("lo", 65536, own), link("eth0", 9000, own)]), Some(8942));
+    }
 
     #[test]
     fn headers_of_tunnels() {

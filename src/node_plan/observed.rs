@@ -7,6 +7,8 @@ use ipnetwork::IpNetwork;
 
 use crate::host::{DefaultRoute, Link, Mac, Route, RouteSnapshot, Rule, Sysctl};
 
+const LOOPBACK: &str = "lo";
+
 /// A snapshot of the host.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Observed {
@@ -69,9 +71,11 @@ impl Observed {
         self.bridges.iter().find(|bridge| bridge.name == name)
     }
 
-    /// The link that has the address.
+    /// The link that has the address, apart from the loopback: where a host routes to its neighbours by several links, it has its
+    /// address there, and no packet leaves by it.
     pub fn link_with(&self, ip: IpAddr) -> Option<&LinkState> {
-        self.links.iter().find(|state| state.addresses.iter().any(|have| have.ip() == ip))
+        let mut others = self.links.iter().filter(|state| state.name() != LOOPBACK);
+        others.find(|state| state.addresses.iter().any(|have| have.ip() == ip))
     }
 
     /// Addresses of all links but `except`.
