@@ -39,6 +39,9 @@ pub struct Service {
     pub external_ips: Vec<IpAddr>,
     /// `status.loadBalancer.ingress`, those whose packets arrive unchanged (`ipMode: VIP`).
     pub ingress_ips: Vec<IpAddr>,
+    /// The others there (`ipMode: Proxy`): the load balancer serves them, and no other service may have them.
+    #[serde(default)]
+    pub proxied_ips: Vec<IpAddr>,
     pub ports: Vec<ServicePort>,
     pub external_policy: TrafficPolicy,
     pub internal_policy: TrafficPolicy,
@@ -132,17 +135,19 @@ impl Service {
         } else {
             read.addresses("spec.clusterIPs", fields.cluster_ips.iter().map(String::as_str))
         };
-        // a proxy that terminates connections must not be bypassed
-        let by_address = |(_, mode): &&(String, Option<String>)| mode.as_deref() != Some("Proxy");
-        let ingress = fields.ingress.iter().filter(by_address).map(|(ip, _)| ip.as_str());
         let balanced = kind == ServiceType::LoadBalancer;
+        // a proxy that terminates connections must not be bypassed
+        let is_proxied = |(_, mode): &&(String, Option<String>)| mode.as_deref() == Some("Proxy");
+        let ingress = fields.ingress.iter().filter(|_| balanced);
+        let (proxied, direct): (Vec<_>, Vec<_>) = ingress.partition(is_proxied);
         let mut service = Self {
             uid: meta.uid.into(),
             created: meta.created,
             kind,
             cluster_ips,
             external_ips: read.addresses("spec.externalIPs", fields.external_ips.iter().map(String::as_str)),
-            ingress_ips: read.addresses("status.loadBalancer.ingress", ingress.filter(|_| balanced)),
+            ingress_ips: read.addresses("status.loadBalancer.ingress", direct.iter().map(|(ip, _)| ip.as_str())),
+            proxied_ips: proxied.iter().filter_map(|(ip, _)| usable(decimal(ip).ok()?).ok()).collect(),
             ports: read.ports(fields.ports),
             external_policy: read.policy("spec.externalTrafficPolicy", fields.external_traffic_policy),
             internal_policy: read.policy("spec.internalTrafficPolicy", fields.internal_traffic_policy),
@@ -163,6 +168,7 @@ impl Service {
             // nothing is balanced: clients find the endpoints by DNS
             service.external_ips.clear();
             service.ingress_ips.clear();
+            service.proxied_ips.clear();
             service.ports.clear();
         } else if balanced && service.external_policy == TrafficPolicy::Local {
             service.health_check_port = u16::try_from(fields.health_check_port).ok().filter(|port| *port > 0);
@@ -200,8 +206,9 @@ impl Service {
         self.ports.truncate(drop("spec.ports", self.ports.len().min(most), self.ports.len(), "ports"));
         let ports = self.ports.len();
         let mut left = (MOST_FRONTENDS - ports * own) / ports.max(1);
-        let Self { external_ips, ingress_ips, .. } = self;
-        for (field, ips) in [("status.loadBalancer.ingress", ingress_ips), ("spec.externalIPs", external_ips)] {
+        let Self { external_ips, ingress_ips, proxied_ips, .. } = self;
+        let of_balancer = [ingress_ips, proxied_ips].map(|ips| ("status.loadBalancer.ingress", ips));
+        for (field, ips) in of_balancer.into_iter().chain([("spec.externalIPs", external_ips)]) {
             ips.truncate(drop(field, ips.len().min(left), ips.len(), "addresses"));
             left -= ips.len();
         }
@@ -256,6 +263,11 @@ impl Service {
         ips.sort_unstable();
         ips.dedup();
         ips.into_iter()
+    }
+
+    /// Addresses that a load balancer reports for it, whoever serves them.
+    pub(crate) fn balanced_ips(&self) -> impl Iterator<Item = IpAddr> + '_ {
+        self.ingress_ips.iter().chain(&self.proxied_ips).copied()
     }
 
     /// Whether `loadBalancerSourceRanges` keep a sender from an address of the load balancer. Ranges of one

@@ -78,7 +78,7 @@ impl Services {
         affected.insert(key.clone());
         // whether the service may have an address, and so keep it from others, depends on who wrote it
         let balanced = |service: Option<&Service>| -> BTreeSet<IpAddr> {
-            service.into_iter().flat_map(|service| &service.ingress_ips).copied().collect()
+            service.into_iter().flat_map(Service::balanced_ips).collect()
         };
         for ip in balanced(old).symmetric_difference(&balanced(new.as_ref())) {
             self.claims.at(*ip, &mut affected);
@@ -180,7 +180,7 @@ impl Services {
 
     /// Why a service may not have an external address that it claims.
     fn refuse(&self, service: &Service, ip: IpAddr) -> Option<Refusal> {
-        self.owners.refuse(ip, service.ingress_ips.contains(&ip))
+        self.owners.refuse(ip, service.balanced_ips().any(|balanced| balanced == ip))
     }
 
     /// The owner of a cluster IP other than its service: service ranges can overlap others by mistake. Addresses on

@@ -102,7 +102,7 @@ fn frontends(key: &ObjectKey, service: Option<&Service>) -> BTreeSet<(Frontend, 
     for port in &service.ports {
         let address = |ip: IpAddr| Frontend::Address(ip, port.protocol, port.port);
         frontends.extend(service.cluster_ips.iter().map(|ip| (address(*ip), claim(By::ClusterIp))));
-        frontends.extend(service.ingress_ips.iter().map(|ip| (address(*ip), claim(By::LoadBalancer))));
+        frontends.extend(service.balanced_ips().map(|ip| (address(ip), claim(By::LoadBalancer))));
         frontends.extend(service.external_ips.iter().map(|ip| (address(*ip), claim(By::Spec))));
         frontends.extend(port.node_port.map(|number| (Frontend::NodePort(port.protocol, number), claim(By::Spec))));
     }

@@ -352,6 +352,34 @@ fn an_external_ip_takes_no_address_of_a_load_balancer() {
     assert!(has(&services, &key()), "nobody else has it");
 }
 
+/// The load balancer serves the address itself, so the service has nothing there. What pods send to it must reach the load balancer.
+#[test]
+fn an_external_ip_takes_no_address_that_a_load_balancer_serves_itself() {
+    let (text, young) = ("192.0.2.7".to_owned(), ObjectKey::new("a", "young"));
+    let ports = [PortFields { port: Some(80), ..PortFields::default() }];
+    let fields = ServiceFields { ports: &ports, ..ServiceFields::default() };
+    let external_ips = std::slice::from_ref(&text);
+    let old = service(&ServiceFields { cluster_ip: Some("10.96.0.7"), external_ips, ..fields });
+    let balanced = |ingress: &[(String, Option<String>)]| {
+        let fields = ServiceFields { kind: Some("LoadBalancer"), cluster_ip: Some("10.96.0.8"), ingress, ..fields };
+        Some(Service { created: 2, ..service(&fields) })
+    };
+    let mut services = Services::default();
+    let served =
+        |services: &Services, key: &ObjectKey| services.external_ips(key, &services.get(key).unwrap().ports[0]).len();
+    services.apply_service(&key(), Some(old));
+    services.apply_service(&young, balanced(&[]));
+    assert_eq!(served(&services, &key()), 1);
+    let both = BTreeSet::from([key(), young.clone()]);
+    let proxied = [(text.clone(), Some("Proxy".to_owned())), ("nowhere".to_owned(), Some("Proxy".to_owned()))];
+    assert_eq!(services.apply_service(&young, balanced(&proxied)), both);
+    assert_eq!((served(&services, &key()), served(&services, &young)), (0, 0));
+    assert_eq!(services.notices(&key())[0].message, "cannot serve 192.0.2.7 TCP 80: it is service a/young's");
+    assert!(services.notices(&young).is_empty());
+    assert_eq!(services.apply_service(&young, balanced(&[])), both);
+    assert_eq!(served(&services, &key()), 1, "the load balancer has given it back");
+}
+
 /// The result for a service: where it is reached, and its notices.
 fn said(services: &Services, key: &ObjectKey) -> Option<(Vec<IpAddr>, Vec<String>)> {
     let port = &services.get(key)?.ports[0];
@@ -360,7 +388,8 @@ fn said(services: &Services, key: &ObjectKey) -> Option<(Vec<IpAddr>, Vec<String
 }
 
 /// For a service: its age, and whether the address is an external one and its load balancer's; if it is neither, or
-/// both, it is the younger service's cluster IP. For a node: whether its status and its links have the address.
+/// both, it is the younger service's cluster IP, and if only the latter, the younger one's load balancer serves it itself.
+/// For a node: whether its status and its links have the address.
 type Fields = Option<(bool, bool, u8)>;
 
 proptest! {
@@ -379,8 +408,9 @@ proptest! {
                 return services.apply_node(&name.into(), ips.unwrap_or_default());
             }
             let new = fields.map(|(external, balanced, created)| {
+                let mode = (!external && created == 1).then(|| "Proxy".to_owned());
                 let external: Vec<_> = ip(external).map(str::to_owned).into_iter().collect();
-                let ingress: Vec<_> = ip(balanced).map(|ip| (ip.to_owned(), None)).into_iter().collect();
+                let ingress: Vec<_> = ip(balanced).map(|ip| (ip.to_owned(), mode)).into_iter().collect();
                 let own = format!("10.96.0.{}", number + 1);
                 let cluster_ip = ip(created == 1 && external.is_empty() == ingress.is_empty()).map_or(own, str::to_owned);
                 let ports = [PortFields { port: Some(80), ..PortFields::default() }];
