@@ -267,6 +267,9 @@ impl<'a> Diff<'a> {
             let uuids: Vec<_> = keys.iter().filter_map(|k| self.find(k)).map(Atom::Uuid).collect();
             row.to_mut().put(*column, Datum::set(uuids));
         }
+        for (column, left) in self.cache.narrowed(&want.row) {
+            row.to_mut().put(column, left);
+        }
         match self.cache.get(want.key.table, uuid) {
             Some(have) => {
                 let mut change = Row::new(want.key.table);

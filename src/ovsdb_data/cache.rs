@@ -150,6 +150,18 @@ impl Cache {
         self.schema.as_ref().zip(info).is_some_and(|(schema, info)| schema.column(table, info).is_some())
     }
 
+    /// The sets in `row` with texts that the server's schema does not allow, such as a later release's, each without these:
+    /// the server would refuse the row because of them.
+    pub fn narrowed(&self, row: &Row) -> impl Iterator<Item = (ColumnId, Datum)> {
+        row.cells().filter_map(move |(column, datum)| {
+            let info = row.table().info(column).filter(|info| info.is_enum && info.max > 1)?;
+            let allowed = &self.schema.as_ref()?.column(row.table(), info)?.ty.key.allowed;
+            let is_allowed = |atom: &&Atom| atom.as_str().is_none_or(|text| allowed.iter().any(|one| one == text));
+            let is_whole = allowed.is_empty() || datum.atoms().all(|atom| is_allowed(&atom));
+            (!is_whole).then(|| (column, Datum::set(datum.atoms().filter(is_allowed).cloned())))
+        })
+    }
+
     /// Whether the server has the table.
     pub fn has_table(&self, table: &Table) -> bool {
         self.schema.as_ref().is_some_and(|schema| schema.tables.contains_key(table.name))

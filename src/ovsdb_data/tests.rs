@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ovnkube_ovn::nb::{self, logical_switch as ls};
+use ovnkube_ovn::nb::{self, load_balancer as lb, logical_switch as ls};
 use ovnkube_ovn::wire::Interner;
 use ovnkube_ovn::{Atom, Datum, Row, Table, Uuid};
 use serde_json::json;
@@ -40,6 +40,27 @@ fn any_bytes_can_be_decoded() {
             let _ = cache.apply(updates, &layout);
         }
     });
+}
+
+#[test]
+fn a_set_is_narrowed_to_the_texts_that_the_server_allows() {
+    let mut schema: serde_json::Value =
+        serde_json::from_slice(include_bytes!("../ovn/schema/ovn-nb.ovsschema")).unwrap();
+    let row = Row::new(lb::TABLE)
+        .with(lb::NAME, "x")
+        .with(lb::PROTOCOL, Some("tcp"))
+        .with(lb::SELECTION_FIELDS, ["ip_src", "ipv6_src", "ip_dst"]);
+    let narrowed = |schema: &serde_json::Value| {
+        let mut cache = Cache::new(&nb::DATABASE, |_| None, |_| true);
+        cache.set_schema(Arc::new(ovnkube_ovn::ServerSchema::parse(schema.to_string().as_bytes()).unwrap()));
+        cache.narrowed(&row).collect::<Vec<_>>()
+    };
+    assert!(narrowed(&schema).is_empty());
+    // OVN 23.03
+    schema["tables"]["Load_Balancer"]["columns"]["selection_fields"]["type"]["key"]["enum"] =
+        json!(["set", ["eth_src", "eth_dst", "ip_src", "ip_dst", "tp_src", "tp_dst"]]);
+    let left = Datum::set(["ip_dst", "ip_src"].map(|text| Atom::Str(text.into())));
+    assert_eq!(narrowed(&schema), [(lb::SELECTION_FIELDS.id(), left)]);
 }
 
 #[test]

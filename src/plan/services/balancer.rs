@@ -123,7 +123,7 @@ impl<'a> Alike<'a> {
         if let Some((_, row)) = self.made.iter().find(|(made, _)| *made == sort) {
             return row.clone();
         }
-        let fields = (self.service.affinity == Some(FOREVER)).then_some(["ip_src", "ip_dst"]);
+        let fields = (self.service.affinity == Some(FOREVER)).then(|| selection_fields(self.service));
         let row = Row::new(lb::TABLE)
             .with(lb::PROTOCOL, Some(balancer.protocol.ovn()))
             .with(lb::OPTIONS, self.options(sort))
@@ -158,6 +158,13 @@ impl<'a> Alike<'a> {
         }
         options
     }
+}
+
+/// What chooses the endpoint of a client that always gets the same one. `ip_src` and `ip_dst` are fields of IPv4 packets
+/// only: by these alone all clients with IPv6 would get one endpoint.
+fn selection_fields(service: &Service) -> impl Iterator<Item = &'static str> {
+    let has_v6 = service.families().any(|family| family == Family::V6);
+    ["ip_src", "ip_dst"].into_iter().chain(["ipv6_src", "ipv6_dst"].into_iter().filter(move |_| has_v6))
 }
 
 /// Names of load balancers and of the variables in them.
