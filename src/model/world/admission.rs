@@ -1,5 +1,9 @@
 //! Rejects what a Node claims and others own: whoever controls its host can write its annotations.
 
+use std::net::IpAddr;
+
+use ipnetwork::IpNetwork;
+
 use super::World;
 use crate::{Affected, BadAnnotation, Name, Node, PodKey, keys};
 
@@ -7,6 +11,7 @@ impl World {
     /// The node without its claims to what others own.
     pub(super) fn admitted(&mut self, name: &Name, mut node: Node) -> Node {
         self.in_our_zone(&mut node);
+        self.has_no_routers_address(&mut node);
         has_own_port(name, &mut node);
         self.has_own_chassis(name, &mut node);
         node
@@ -26,6 +31,26 @@ impl World {
             node.bad.push(BadAnnotation::new(keys::ZONE, problem));
         }
         node.zone = ours.clone();
+    }
+
+    /// Routers have the addresses of the join subnets. OVN forwards what is asked there for an address that a gateway router translates
+    /// to, or has node ports at, to that router: one with the cluster router's address would get what all others send to pods.
+    fn has_no_routers_address(&self, node: &mut Node) {
+        let subnets = &self.settings.join_subnets;
+        let is_routers = |net: &mut IpNetwork| subnets.iter().any(|subnet| subnet.contains(net.ip()));
+        let gateway = node.gateway.iter_mut().map(|gateway| (keys::GATEWAY, &mut gateway.ips));
+        for (key, ips) in gateway.chain([(keys::HOST_CIDRS, &mut node.host_cidrs)]) {
+            let refused: Vec<IpAddr> = ips.extract_if(.., is_routers).map(|net| net.ip()).collect();
+            let Some(first) = refused.first() else { continue };
+            let problem = format!(
+                "{first} is in a join subnet, whose addresses routers of the cluster have, and is not used; give the host \
+                 another address, or the cluster another v4-join-subnet or v6-join-subnet"
+            );
+            node.bad.push(BadAnnotation::new(key, problem));
+        }
+        if node.gateway.as_ref().is_some_and(|gateway| gateway.ips.is_empty()) {
+            node.gateway = None;
+        }
     }
 
     /// A chassis belongs to the node that had it first; among nodes of the initial list, to the oldest.

@@ -52,6 +52,33 @@ fn a_gateway_has_the_port_of_its_own_node() {
     assert_eq!(story.said_of("n1"), "");
 }
 
+/// For every address that a gateway router translates to, or has node ports at, OVN answers in the join switch too.
+#[test]
+fn a_node_has_no_address_of_the_clusters_routers() {
+    let mut story = Story::settled(ONE);
+    let own = [(keys::GATEWAY, gateway("br-ex_n1")), (keys::HOST_CIDRS, r#"["172.18.0.2/16"]"#.to_owned())];
+    let says = |story: &mut Story, with: &str| {
+        let own = own.clone().map(|(key, text)| (key, text.replace(r#""172.18.0.2/16""#, with)));
+        story.says("n1", 1, &own.each_ref().map(|(key, text)| (*key, text.as_str())));
+        let node = &story.world.nodes["n1"];
+        let ips = node.gateway.as_ref().map(|gateway| gateway.ips.iter().map(ToString::to_string).collect::<Vec<_>>());
+        (ips, node.host_cidrs.iter().map(ToString::to_string).collect::<Vec<_>>())
+    };
+    for (with, kept) in [
+        (r#""172.18.0.2/16","100.64.0.1/16""#, "172.18.0.2/16"),
+        (r#""fd98::1/64","172.18.0.2/16","100.64.255.255/32""#, "172.18.0.2/16"),
+        (r#""100.65.0.1/8""#, "100.65.0.1/8"),
+    ] {
+        let kept = vec![kept.to_owned()];
+        assert_eq!(says(&mut story, with), (Some(kept.clone()), kept), "{with}");
+        let said = story.said_of("n1");
+        for key in [keys::GATEWAY, keys::HOST_CIDRS] {
+            assert_eq!(said.contains(&format!("cannot use annotation {key}: ")), with.contains(','), "{said}");
+        }
+    }
+    assert_eq!(says(&mut story, r#""100.64.0.1/16""#), (None, Vec::new()));
+}
+
 #[test]
 fn a_pod_named_like_a_gateways_port_gets_no_port() {
     let namesake = PodKey::new("ns", "n1");
