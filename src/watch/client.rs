@@ -18,7 +18,7 @@ use crate::{Access, Error};
 /// A request without an answer after this time fails. Watches have their own limit of silence.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// Longest answer that is read whole, in bytes.
-const LONGEST_ANSWER: usize = 256 * 1024 * 1024;
+pub(crate) const LONGEST_ANSWER: usize = 256 * 1024 * 1024;
 
 /// So long a client is not doubted again: an API server that is slow for everybody must not get more to do for it.
 const DOUBT_AGAIN: Duration = Duration::from_secs(30);
@@ -128,6 +128,17 @@ impl std::fmt::Debug for Client {
 impl Client {
     /// Reads an answer into `text`, which is cleared first.
     pub(crate) async fn get(&self, action: &str, path: &str, text: &mut Vec<u8>) -> Result<(), Error> {
+        self.get_up_to(LONGEST_ANSWER, action, path, text).await
+    }
+
+    /// The same; fails with [`Error::Long`] if the answer has more than `most` bytes.
+    pub(crate) async fn get_up_to(
+        &self,
+        most: usize,
+        action: &str,
+        path: &str,
+        text: &mut Vec<u8>,
+    ) -> Result<(), Error> {
         text.clear();
         let read = async {
             let stream = self.open(action, request(action, Method::GET, path, Vec::new())?).await?;
@@ -138,8 +149,8 @@ impl Client {
                 if part.is_empty() {
                     return Ok(());
                 }
-                if text.len() + part.len() > LONGEST_ANSWER {
-                    return Err(Error::failed(action, format!("the answer is longer than {LONGEST_ANSWER} bytes")));
+                if text.len() + part.len() > most {
+                    return Err(Error::Long { action: action.to_owned(), most });
                 }
                 text.extend_from_slice(part);
                 let length = part.len();

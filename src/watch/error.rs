@@ -30,12 +30,15 @@ pub enum Error {
     /// No answer, or one that may differ later (`answered`); `after`: the API is overloaded and says when to ask again.
     #[error("cannot {action}: {problem}{}", wait(.after.as_ref()))]
     Failed { action: String, problem: String, after: Option<Duration>, answered: bool },
+    /// The answer has more bytes than are read.
+    #[error("cannot {action}: the answer is longer than {most} bytes")]
+    Long { action: String, most: usize },
 }
 
 impl Error {
     /// Whether the same call may succeed later.
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::Failed { .. } | Self::Conflict { .. })
+        matches!(self, Self::Failed { .. } | Self::Conflict { .. } | Self::Long { .. })
     }
 
     /// Whether the API server did not answer, so that others cannot be answered either.

@@ -14,7 +14,7 @@ use tokio::sync::mpsc::Sender;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::backoff::{Backoff, between};
-use crate::client::query_value;
+use crate::client::{LONGEST_ANSWER, query_value};
 use crate::error::chain;
 use crate::object::{Identified, Metadata, Watched};
 use crate::{Client, Error};
@@ -33,6 +33,9 @@ const SHORT_LIVED: Duration = Duration::from_secs(5);
 const SPREAD: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 2 });
 /// Pause before asking again for a kind that the API server does not provide.
 const WITHHELD: Duration = Duration::from_millis(if cfg!(test) { 50 } else { 60_000 });
+/// Most bytes of a page with several objects. Objects may have some MB, if only in the JSON of what etcd holds in a shorter form: of
+/// such ones, a page has fewer.
+pub(crate) const LARGEST_PAGE: usize = if cfg!(test) { 8 * 1024 } else { 32 * 1024 * 1024 };
 /// Page size of a list without pages: more objects than a cluster can have.
 const WHOLE: u32 = 500_000;
 /// Longest line of a watch, in bytes; etcd accepts objects of 1.5 MB.
@@ -59,6 +62,7 @@ pub(crate) async fn run_at<W: Watched>(client: Client, path: String, selector: S
         patience: SILENCE,
         is_withheld: false,
         paged: true,
+        page: W::PAGE,
         synced: false,
         given: Given::Yes,
     };
@@ -140,6 +144,8 @@ struct Stream<W: Watched> {
     is_withheld: bool,
     /// Whether lists come in pages. The list after a paged one that expired does not.
     paged: bool,
+    /// Objects in a page: fewer once pages were too large.
+    page: u32,
     synced: bool,
     given: Given,
 }
@@ -227,9 +233,20 @@ impl<W: Watched> Stream<W> {
         self.round += 1;
         let (mut text, mut next) = (Vec::new(), String::new());
         loop {
-            let limit = if self.paged { W::PAGE } else { WHOLE };
+            let limit = if self.paged { self.page } else { WHOLE };
+            let has_several = self.paged && limit > 1;
+            let most = if has_several { LARGEST_PAGE } else { LONGEST_ANSWER };
             let path = format!("{}?limit={limit}&continue={}{}", self.path, query_value(&next), self.selector);
-            match self.client.get(&action, &path, &mut text).await {
+            match self.client.get_up_to(most, &action, &path, &mut text).await {
+                Err(Error::Long { .. }) if has_several => {
+                    self.page = limit / 2;
+                    tracing::info!(
+                        kind = Self::kind(),
+                        page = self.page,
+                        "a page of the list is too large; asking for fewer objects"
+                    );
+                    continue;
+                }
                 Err(error) if W::OPTIONAL && next.is_empty() && error.is_withheld() => {
                     if self.given == Given::Yes {
                         tracing::info!(%error, "going on without these objects");

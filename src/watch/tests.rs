@@ -18,7 +18,7 @@ use crate::nodes::NodeObject;
 use crate::object::{Identified, Watched};
 use crate::pods::{PodObject, Pods};
 use crate::service_cidrs::ServiceCidrs;
-use crate::stream::run;
+use crate::stream::{LARGEST_PAGE, run};
 use crate::{Access, Client, Scope, start};
 
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -122,6 +122,42 @@ async fn list_that_cannot_be_had_whole_comes_in_pages_again() {
     let asked = paths.lock().unwrap().clone();
     let limits: Vec<_> = asked.iter().filter_map(|p| p.split_once("limit=")?.1.split('&').next()).collect();
     assert_eq!(limits, ["100", "100", "500000", "100", "100", "500000", "100", "100"]);
+}
+
+/// Everybody who may create objects can make them large: a page of the usual number might never be read, and nothing would be planned.
+#[tokio::test]
+async fn a_list_of_large_objects_comes_in_smaller_pages() {
+    let large = |name: &str, share: usize| {
+        let mut node = node(name, "1", "1");
+        node["metadata"]["annotations"] = json!({"a": "x".repeat(LARGEST_PAGE / share)});
+        node
+    };
+    let (client, paths) = server(vec![
+        list("5", "", &[large("a", 2), large("b", 2), large("c", 2)]),
+        list("5", "more", &[large("a", 2)]),
+        list("5", "more", &[large("b", 2), large("c", 2)]),
+        list("5", "", &[large("b", 3), large("c", 3)]),
+    ])
+    .await;
+    let (sender, mut changes) = channel(9);
+    let _watches = start(&client, &Scope::Nodes, &sender);
+    assert_eq!(heard(&mut changes, 4).await, ["+a 1", "+b 1", "+c 1", "synced"]);
+    let asked = paths.lock().unwrap().clone();
+    let pages: Vec<_> = asked.iter().filter_map(|path| path.split_once("limit=")).map(|(_, page)| page).collect();
+    assert_eq!(pages, ["100&continue=", "50&continue=", "50&continue=more", "25&continue=more"]);
+}
+
+/// A page of one object cannot have fewer.
+#[tokio::test]
+async fn a_page_of_one_large_object_is_read() {
+    let large = json!({"metadata": {"name": "ovn-ic-config", "uid": "1"}, "data": {"a": "x".repeat(LARGEST_PAGE)}});
+    let (client, _) = server(vec![list("5", "", &[large])]).await;
+    let (sender, mut changes) = channel(9);
+    let watch = tokio::spawn(run::<InterconnectionConfigs>(client, String::new(), sender));
+    let mut next = async || timeout(PATIENCE, changes.recv()).await.unwrap().unwrap();
+    assert!(matches!(next().await, Change::Interconnection(Some(_))));
+    assert_eq!(next().await, Change::Synced(Kind::Interconnection));
+    watch.abort();
 }
 
 #[tokio::test]
