@@ -9,13 +9,16 @@ use thiserror::Error as ThisError;
 /// What the API server says, with 422, of a JSON patch with a test that fails; it does not say which.
 const UNMET: &str = "the server rejected our request due to an error in our request";
 
+/// What it says, with 403, of an object that is created in a namespace that is being deleted. The account has the right.
+const TERMINATING: &str = "because it is being terminated";
+
 /// An error of the Kubernetes API. Each message is one line and names the action and the object.
 #[derive(Debug, ThisError)]
 pub enum Error {
     /// The settings cannot work; nothing was sent.
     #[error("{0}")]
     Access(String),
-    /// The object is gone, or another one has its name now. The request does not apply to that one.
+    /// The object is gone, or another one has its name now, or its namespace goes. The request does not apply to that one.
     #[error("cannot {action}: {problem}")]
     Gone { action: String, problem: String },
     /// The object was changed meanwhile: read it again.
@@ -99,6 +102,7 @@ impl Error {
             409 => Self::Conflict { action, problem },
             // 401: the token may be in the middle of its rotation
             401 | 408 | 429 | 500.. => Self::Failed { action, problem, after: None, answered: true },
+            403 if message.contains(TERMINATING) => Self::Gone { action, problem },
             403 => Self::Forbidden { action, problem },
             _ => Self::Refused { action, problem },
         }

@@ -391,6 +391,10 @@ fn answers_are_classified_by_the_reaction() {
     assert!(class(404, "not found").is_gone());
     assert!(class(422, "metadata.uid: Invalid value: \"x\": field is immutable").is_gone());
     assert!(class(409, "Precondition failed: UID in precondition: a, UID in object meta: b").is_gone());
+    // an account that may create Events is not told that it lacks the right
+    let goes =
+        r#"events "a.1" is forbidden: unable to create new content in namespace a because it is being terminated"#;
+    assert!(class(403, goes).is_gone());
     let unmet = "the server rejected our request due to an error in our request";
     assert!(matches!(class(422, unmet), Error::Conflict { .. }));
     assert!(matches!(class(422, "metadata.annotations: too long"), Error::Refused { .. }));
