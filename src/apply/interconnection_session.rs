@@ -20,6 +20,7 @@ use tracing::{info, warn};
 
 use crate::interconnection_refusals::{Lasting, Refusals, SAY_AFTER, tell};
 use crate::may_write::MayWrite;
+use crate::pace::Pace;
 use crate::since::Since;
 use crate::write_lock::LOCK;
 
@@ -130,6 +131,8 @@ pub(crate) struct Session {
     wake: Instant,
     /// What the engine was told.
     told: Option<Peers>,
+    /// How often others were followed.
+    pace: Pace,
     /// Whether it has taken steps: an empty zone of this name is then this cluster's.
     has_stepped: bool,
     /// The name whose zone this session has made, if that is the present one.
@@ -198,6 +201,7 @@ impl Session {
             nb: own.nb,
             wake: Instant::now(),
             told: None,
+            pace: Pace::new(Instant::now()),
             has_stepped: false,
             made: None,
             vacated: Vec::new(),
@@ -289,6 +293,9 @@ impl Session {
             self.say(Some(emptied()), changes).await;
             return now + TRY_AGAIN;
         }
+        if let Some(due) = self.pace.due(now) {
+            return due;
+        }
         self.has_stepped = true;
         let settled = self.wrote + SETTLED_AFTER;
         self.vacated.retain(|name| has_own_zone(&self.south.cache(), name, &self.offer.cluster));
@@ -340,13 +347,19 @@ impl Session {
             mended,
         ];
         let rest = more.into_iter().flatten().fold(rest, Instant::min);
-        if !is_incomplete && self.told.as_ref() != Some(&peers) {
+        let is_told = self.told.as_ref() == Some(&peers);
+        let has_writes = [&claims, &offers, &chassis].iter().any(|txn| !txn.is_empty());
+        // the first step after an edit here follows that
+        if self.told.is_some() && (has_writes || !is_told) {
+            self.pace.note(now);
+        }
+        if !is_incomplete && !is_told {
             let Some(engine) = changes.upgrade() else { return now + REST };
             if engine.send(Change::Peers(Box::new(peers.clone()))).await.is_ok() {
                 self.told = Some(peers);
             }
         }
-        if [&claims, &offers, &chassis].iter().all(|txn| txn.is_empty()) {
+        if !has_writes {
             self.refusals.none(changes).await;
             return if goes_on { settled.min(rest) } else { rest };
         }

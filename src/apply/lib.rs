@@ -25,6 +25,7 @@ mod interconnection_session;
 mod may_write;
 mod northbound;
 pub mod owner_index;
+mod pace;
 mod parts;
 mod patches;
 mod pause;

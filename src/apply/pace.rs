@@ -1,0 +1,68 @@
+//! How often what other clusters write is followed. Whoever writes to the shared databases can change a row again and again, and two
+//! clusters can take the same rows for their own: each change would be a transaction here, for northd and for every host.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Each change counts for so long.
+const EACH: Duration = Duration::from_secs(1);
+/// What counts at the same time: as many changes as come at once where clusters join, and more than any edit makes.
+const MOST: Duration = Duration::from_secs(100);
+
+/// See the module.
+pub(crate) struct Pace {
+    /// Until when the changes so far count, one after another.
+    until: Instant,
+}
+
+impl Pace {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self { until: now }
+    }
+
+    /// When the next change may be followed; `None`: now.
+    pub(crate) fn due(&self, now: Instant) -> Option<Instant> {
+        let more = self.until.saturating_duration_since(now + MOST);
+        (!more.is_zero()).then(|| now + more)
+    }
+
+    /// A change was followed.
+    pub(crate) fn note(&mut self, now: Instant) {
+        self.until = self.until.max(now) + EACH;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many of the changes that come so often, for five minutes, are followed when they come.
+    fn followed(pace: &mut Pace, began: Instant, every: Duration) -> u32 {
+        let times = (0..).map(|n| every * n).take_while(|time| *time < Duration::from_secs(300));
+        let at_once = times.map(|time| began + time).filter(|now| {
+            let is_due = pace.due(*now).is_none();
+            if is_due {
+                pace.note(*now);
+            }
+            is_due
+        });
+        u32::try_from(at_once.count()).unwrap()
+    }
+
+    #[test]
+    fn a_row_that_changes_again_and_again_is_followed_once_a_second() {
+        let began = Instant::now();
+        let mut pace = Pace::new(began);
+        assert_eq!(followed(&mut pace, began, EACH), 300, "each of few");
+        let mut pace = Pace::new(began);
+        let many = followed(&mut pace, began, EACH / 50);
+        assert!((395..=405).contains(&many), "{many}");
+        let end = began + Duration::from_secs(300);
+        let due = pace.due(end).map(|due| due - end);
+        assert!(due.is_none_or(|due| due <= EACH), "{due:?}");
+        let later = end + MOST + EACH;
+        (0..100).for_each(|_| pace.note(later));
+        assert!(pace.due(later).is_none(), "a hundred at once again");
+    }
+}
