@@ -27,6 +27,9 @@ const SUBNET: &str = "subnet";
 const MOST: usize = 64;
 /// The most that are compared with each other, to find these.
 const COMPARED: usize = 2 * MOST;
+/// The most claims of others in a switch that are read, and the most addresses of one: everyone can write any number of them.
+const CLAIMS: usize = 1024;
+const ADDRESSES: usize = 4;
 /// Names of our own switches, and first words of the names of their ports.
 const RESERVED: [&str; 10] = ["cr", "join", "stor", "jtor", "etor", "k8s", "rtos", "rtoj", "rtoe", "ext"];
 /// Those that come before the name of a node alone: a port of a switch `k8s-a` could be that of the node `a-b`.
@@ -268,8 +271,9 @@ fn switch(uuid: Uuid, row: &Row, zone: &str, former: &BTreeSet<&str>) -> Result<
             short(text)
         ));
     }
-    let claims: Vec<_> = ids.iter().filter_map(|(key, value)| Some((key.strip_prefix(CLAIM)?, value))).collect();
-    let parsed = |text: &str| text.split(' ').filter_map(|text| text.parse().ok()).collect::<Vec<IpAddr>>();
+    let claims = ids.iter().filter_map(|(key, value)| Some((key.strip_prefix(CLAIM)?, value)));
+    let parsed =
+        |text: &str| text.split(' ').take(ADDRESSES).filter_map(|text| text.parse().ok()).collect::<Vec<IpAddr>>();
     let mut external_ids = Row::new(transit_switch::TABLE);
     external_ids
         .put(transit_switch::EXTERNAL_IDS.id(), row.get(transit_switch::EXTERNAL_IDS).cloned().unwrap_or_default());
@@ -284,16 +288,17 @@ fn switch(uuid: Uuid, row: &Row, zone: &str, former: &BTreeSet<&str>) -> Result<
         claimed: BTreeSet::new(),
         external_ids,
     };
+    let mut of_others = 0;
     for (of, text) in claims {
-        let addresses = parsed(text);
-        let port = switch.own_port(of, &addresses);
         if of == zone {
-            switch.claims = port.iter().flat_map(|port| &port.addresses).map(IpNetwork::ip).collect();
-            switch.own = port;
+            switch.own = switch.own_port(of, &parsed(text));
+            switch.claims = switch.own.iter().flat_map(|port| &port.addresses).map(IpNetwork::ip).collect();
         } else if former.contains(of) {
+            let port = switch.own_port(of, &parsed(text));
             switch.former.extend(port);
-        } else {
-            switch.claimed.extend(addresses);
+        } else if of_others < CLAIMS {
+            of_others += 1;
+            switch.claimed.extend(parsed(text));
         }
     }
     Ok(switch)

@@ -4,6 +4,7 @@ use ovnkube_ovn::nb::{logical_router_static_route as static_route, logical_switc
 use ovnkube_ovn::owner;
 
 use super::*;
+use crate::switches::{Reader, read};
 
 #[test]
 fn a_gateway_has_few_addresses() {
@@ -131,6 +132,27 @@ fn of_many_switches_few_are_compared() {
         let last = more.map(|more| format!("the shared databases hold {more} more things"));
         assert!(last.is_none_or(|last| problems.iter().any(|problem| problem.contains(&last))), "{problems:#?}");
     }
+}
+
+/// Claims of addresses are texts: however many and however long they are, few are read, and this cluster's own is.
+#[test]
+fn of_many_claims_few_are_read() {
+    let ip = |n: usize| format!("11.1.{}.{}", n / 250, n % 250);
+    let long = (0..10_000).map(ip).collect::<Vec<_>>().join(" ");
+    let others: Vec<_> = (0..2_000).map(|n| (format!("a{n}"), ip(20_000 + n))).collect();
+    let others = others.iter().map(|(zone, ip)| (zone.as_str(), ip.as_str()));
+    let claims: Vec<_> = others.chain([("a", long.as_str()), ("az1", "11.0.0.5")]).collect();
+    let mut rig = Rig::new();
+    rig.switch("ts", "11.0.0.0/8", &claims, 16_711_681);
+    let former = BTreeSet::new();
+    let reader =
+        Reader { databases: rig.databases(), nb: Some(&rig.nb), offer: &rig.offer, zone: "az1", former: &former };
+    let mut problems = Vec::new();
+    let switches = read(reader, &mut problems);
+    assert_eq!((switches.len(), problems), (1, Vec::<String>::new()));
+    assert_eq!(switches[0].claimed.len(), 4 + 1023);
+    let own = switches[0].own.as_ref().map(|own| own.addresses[0].to_string());
+    assert_eq!(own.as_deref(), Some("11.0.0.5/8"));
 }
 
 /// Of too many, those that are in use stay, whatever names new ones have.
