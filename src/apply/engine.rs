@@ -17,7 +17,7 @@ use std::time::Duration;
 use ovnkube_model::{Affected, Change, Notice, Severity, World};
 use ovnkube_ovn::nb;
 use ovnkube_ovsdb::{Class, Event, RowEvent, TxnError};
-use ovnkube_plan::{Key, identity, is_garbage};
+use ovnkube_plan::Key;
 use ovnkube_telemetry::{Metrics, Readiness};
 use ovnkube_watch::Events;
 use tokio::sync::mpsc;
@@ -28,6 +28,7 @@ use crate::batch::{self, Limits, Next};
 use crate::chassis::ChassisReports;
 use crate::database_state::emptied;
 use crate::diff::{Diff, Missing, Subjects};
+use crate::drift::Drift;
 use crate::garbage::{self, Left};
 use crate::in_flight::{Batch, Failure, InFlight, or_never, send};
 use crate::interconnection::{Offers, stored_interconnection};
@@ -240,6 +241,10 @@ impl Engine {
     /// Sends the next transaction; `None` if there is nothing to send or writing is not allowed.
     fn next_batch(&mut self, now: Instant, may_write: bool) -> Option<InFlight> {
         let writable = self.nb.as_mut().is_none_or(Northbound::check_writable);
+        // what others have put into the database is known before anything is planned from it
+        if let Some(events) = self.nb.as_mut().map(Northbound::take).filter(|events| !events.is_empty()) {
+            self.on_database_events(events);
+        }
         // without the lock, too: it decides whether the lock may be taken
         if !self.world.is_settled() || !self.may_begin() || !writable || !may_write {
             return None;
@@ -330,7 +335,7 @@ impl Engine {
         let noted = self.owner_index.note(&self.dirty, &self.world);
         if let Some(nb) = self.nb.as_mut().filter(|_| is_first) {
             // these events are the download, and the sweep reads all of it from the cache
-            nb.forget();
+            nb.take();
             self.chassis.iter().for_each(|chassis| chassis.found(&nb.client.cache()));
         }
         noted
@@ -577,17 +582,9 @@ impl Engine {
             warn!("{why}");
             self.events.publish(self.takeover.warning(&self.world, "DatabaseEmptied", why));
         }
-        // a row that was renamed is missing under its old name
-        let rows = events.iter().flat_map(|event| [&event.new, &event.old, &event.overwritten]).flatten();
-        let ids = rows.filter_map(|row| Some((row.table().name, identity(row)?)));
-        let keys = self.owner_index.interested(&ids.collect());
-        // new rows that look like ours, or new elements in our rows, may be superfluous
-        let leftover = |event: &RowEvent| event.new.as_deref().is_some_and(|row| is_garbage(row, false));
-        if !keys.is_empty() || events.iter().any(leftover) {
-            debug!(rows = events.len(), keys = keys.len(), "changed by another program");
-            self.sweep.request(Instant::now());
-        }
-        self.dirty.extend(keys);
+        let drift = Drift::of(events, &self.owner_index);
+        drift.request_sweep(&mut self.sweep, Instant::now());
+        self.dirty.extend(drift.keys);
     }
 }
 

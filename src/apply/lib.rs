@@ -15,6 +15,7 @@ pub mod batch;
 pub mod chassis;
 mod database_state;
 pub mod diff;
+mod drift;
 mod encaps;
 mod engine;
 pub mod garbage;

@@ -99,9 +99,9 @@ impl Northbound {
         is_another
     }
 
-    /// Discards the events so far: the caller has read what they say from the cache.
-    pub(crate) fn forget(&mut self) {
-        self.changes.take();
+    /// The events so far.
+    pub(crate) fn take(&mut self) -> Vec<Event> {
+        self.changes.take()
     }
 }
 
@@ -121,7 +121,7 @@ mod tests {
         let mut northbound =
             Northbound::new(server.client().await, std::sync::Arc::new(|| true), watch::Sender::default());
         assert!(!northbound.check_writable());
-        northbound.forget();
+        northbound.take();
         drop(first);
         until("the lock", async || northbound.write_lock.is_held()).await;
         assert!(within("the event", northbound.next()).await.is_empty());

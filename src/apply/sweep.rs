@@ -10,6 +10,8 @@ const DELAY: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(30);
 /// After this many sweeps in a row were refused because of keys in their transaction, the next goes without keys.
 const REFUSALS: u32 = 3;
+/// After this many more were refused alone, keys wait no longer for one that is to remove what others have put back.
+const REFUSED_ALONE: u32 = 3;
 
 /// Sweeps go on for as long as the engine runs. Each stage is reached once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,12 +31,14 @@ pub(crate) struct Sweep {
     due: Option<Instant>,
     /// Sweeps in a row that were refused: because of keys in the same transaction, and then alone.
     refusals: u32,
+    /// Others have put back what a sweep had removed, and its addresses may be others' by now: keys wait for the next sweep.
+    holds_keys: bool,
 }
 
 impl Sweep {
     /// The first sweep is due at once.
     pub(crate) fn new(now: Instant) -> Self {
-        Self { stage: Stage::Waiting, due: Some(now), refusals: 0 }
+        Self { stage: Stage::Waiting, due: Some(now), refusals: 0, holds_keys: false }
     }
 
     pub(crate) fn due(&self) -> Option<Instant> {
@@ -61,7 +65,7 @@ impl Sweep {
     }
 
     pub(crate) fn succeeded(&mut self) {
-        (self.stage, self.refusals) = (Stage::Clean, 0);
+        (self.stage, self.refusals, self.holds_keys) = (Stage::Clean, 0, false);
     }
 
     /// A transaction has removed a part. The next one goes on with it.
@@ -87,6 +91,7 @@ impl Sweep {
     /// The transaction was refused and the server does not say why: the next sweep goes without keys.
     pub(crate) fn was_refused(&mut self, now: Instant) {
         self.refusals = if self.is_alone() { self.refusals.saturating_add(1) } else { REFUSALS };
+        self.holds_keys &= self.refusals < REFUSALS + REFUSED_ALONE;
         self.due = Some(now + self.delay());
     }
 
@@ -101,13 +106,19 @@ impl Sweep {
         self.due = Some(self.due.map_or(soon, |due| due.min(soon)));
     }
 
+    /// Schedules a sweep, for which all keys wait.
+    pub(crate) fn request_before_keys(&mut self, now: Instant) {
+        self.holds_keys |= !self.is_alone();
+        self.request(now);
+    }
+
     pub(crate) fn has_begun(&self) -> bool {
         self.stage != Stage::Waiting
     }
 
-    /// Whether keys may be written without a sweep: one has succeeded.
+    /// Whether keys may be written without a sweep: one has succeeded, also since others put something back.
     pub(crate) fn is_clean(&self) -> bool {
-        self.stage == Stage::Clean
+        self.stage == Stage::Clean && !self.holds_keys
     }
 }
 
@@ -180,6 +191,32 @@ mod tests {
         sweep.succeeded();
         sweep.request(now);
         assert_eq!(sweep.due(), Some(now + DELAY));
+    }
+
+    /// But not for ever: the server may refuse to remove it.
+    #[test]
+    fn keys_wait_until_what_others_put_back_is_gone() {
+        let now = Instant::now();
+        let mut sweep = Sweep::new(now);
+        sweep.begin();
+        sweep.succeeded();
+        sweep.request_before_keys(now);
+        assert!(!sweep.is_clean() && sweep.is_due(now + DELAY));
+        sweep.begin();
+        sweep.failed(now, false);
+        assert!(!sweep.is_clean() && sweep.is_due(now + DELAY), "it is tried again");
+        sweep.begin();
+        sweep.succeeded();
+        assert!(sweep.is_clean());
+        sweep.request_before_keys(now);
+        let mut refused = 0;
+        while !sweep.is_clean() {
+            sweep.was_refused(now);
+            refused += 1;
+        }
+        assert_eq!(refused, REFUSED_ALONE + 1);
+        sweep.request_before_keys(now);
+        assert!(sweep.is_clean(), "more of it");
     }
 
     #[test]

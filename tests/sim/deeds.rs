@@ -305,7 +305,7 @@ fn foreign(world: &mut World, kind: usize, seed: u64) {
     world.observer.foreign.push(Foreign { uuid, row, place });
 }
 
-fn cells(row: &Row) -> Value {
+pub(crate) fn cells(row: &Row) -> Value {
     let cells = row.cells().map(|(id, datum)| {
         let info = row.table().info(id).unwrap();
         (info.name.to_owned(), serde_json::to_value(WireDatum { datum, is_map: info.is_map() }).unwrap())

@@ -37,6 +37,8 @@ use std::time::Instant;
 use api::ApiServer;
 use database::Database;
 use northbound::{Fate, Northbound};
+use observer::Place;
+use ovnkube_ovn::nb::{logical_switch as ls, logical_switch_port as lsp};
 use play::{Played, play, shortened};
 use serde_json::json;
 use story::{Event, Fault, Story};
@@ -162,6 +164,44 @@ fn what_stands_is_said_again() {
     let before = said(&world, "BadAnnotation");
     world.run_until(3 * HOUR);
     assert_eq!(said(&world, "BadAnnotation"), before, "nothing is wrong any more");
+}
+
+/// Another program puts back what was there before, as one that restores a backup does: the port of a pod that is gone, in place
+/// of the port of the pod that has its address now. [`observer`] checks that two ports never have it at once.
+#[test]
+fn a_port_that_comes_back_goes_before_its_address_is_used() {
+    const SECOND: u64 = 1000;
+    // pods that ask for the first address of the first node
+    const ASKS: u64 = 1;
+    let network = ovnkube_tests::settings::Settings::default().network();
+    let mut world = World::new(1, &[100], network, ApiServer::new());
+    let port = |world: &World, pod: &str| {
+        let cache = &world.observer.cache;
+        let found = cache.named(lsp::TABLE, &format!("truth-0_{pod}")).next();
+        found.map(|(uuid, row)| {
+            let parent = cache.parents(uuid).find(|parent| parent.table == ls::TABLE).unwrap();
+            (uuid, row.clone(), Place { table: ls::TABLE, uuid: parent.uuid, column: ls::PORTS.id() })
+        })
+    };
+    deeds::happen(&mut world, Event::NodeComes(0, ASKS));
+    deeds::happen(&mut world, Event::PodComes(0, ASKS));
+    world.run_until(60 * SECOND);
+    let (gone, row, place) = port(&world, "p0").unwrap();
+    deeds::happen(&mut world, Event::PodGoes(0));
+    deeds::happen(&mut world, Event::PodComes(3, ASKS));
+    world.run_until(120 * SECOND);
+    let (new, its, _) = port(&world, "p3").unwrap();
+    assert_eq!(its.strs(lsp::ADDRESSES).last().map(ip), row.strs(lsp::ADDRESSES).last().map(ip));
+    let row =
+        json!({"op": "insert", "table": "Logical_Switch_Port", "uuid": gone.to_string(), "row": deeds::cells(&row)});
+    world.meddle(&[deeds::mutate(place, "delete", new), row, deeds::mutate(place, "insert", gone)]);
+    world.run_until(180 * SECOND);
+    assert!(port(&world, "p0").is_none() && port(&world, "p3").is_some());
+}
+
+/// The address within a port's addresses.
+fn ip(addresses: &str) -> &str {
+    addresses.rsplit(' ').next().unwrap_or_default()
 }
 
 /// After etcd was restored from a snapshot, a watch that goes on from a later version brings nothing, not even a bookmark.
