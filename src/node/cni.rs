@@ -24,7 +24,7 @@ use crate::ovs::Ovs;
 use crate::pair::{Tag, USUAL_NAME, delete_pair, host_name};
 use crate::pods::{PodOnNode, Pods};
 use crate::ports::{PodPort, PortWant};
-use crate::reply::{CniResult, Refusal};
+use crate::reply::{CniResult, Refusal, Route};
 use crate::request::Request;
 use crate::sandbox::Wiring;
 use crate::sandbox_locks::SandboxLocks;
@@ -70,8 +70,9 @@ impl Cni {
         match request {
             Request::Add(sandbox) => self.add(&sandbox).await.map(Some).map_err(|e| e.about(&sandbox)),
             Request::Del(sandbox) => self.del(&sandbox).await.map(|()| None).map_err(|e| e.about(&sandbox)),
-            Request::Check(sandbox) => {
-                self.in_time(self.check(&sandbox)).await.map(|()| None).map_err(|e| e.about(&sandbox))
+            Request::Check(sandbox, routes) => {
+                let checked = self.in_time(self.check(&sandbox, routes.as_deref())).await;
+                checked.map(|()| None).map_err(|e| e.about(&sandbox))
             }
             Request::Gc(valid) => self.gc(&valid).await.map(|()| None),
             Request::Status => self.status().map(|()| None),
@@ -361,14 +362,15 @@ impl Cni {
 
     // === CHECK, STATUS
 
-    async fn check(&self, sandbox: &Sandbox) -> std::result::Result<(), Refusal> {
+    /// `routes`: those that ADD reported.
+    async fn check(&self, sandbox: &Sandbox, routes: Option<&[Route]>) -> std::result::Result<(), Refusal> {
         let subject = Subject::open(sandbox)?;
         self.refuse_second(sandbox).await?;
         let (pod, network) =
             self.pods.ready(subject.pod, sandbox.pod_uid.as_deref()).map_err(|why| not_checked(&why))?;
         self.ovs.is_read().await?;
         let want = PodPort::new(subject.pod, &pod, &network, &sandbox.container_id);
-        let mut faults = self.wiring(&subject, &pod, network, self.mtu().await).faults(&self.here).await?;
+        let mut faults = self.wiring(&subject, &pod, network, self.mtu().await).faults(&self.here, routes).await?;
         if let Some(bridge) = self.ovs.bridge_of(&want.link).filter(|bridge| bridge != BR_INT) {
             faults.push(format!("OVS port {} is on bridge {bridge}", want.link));
         }

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use ipnetwork::IpNetwork;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::subject::Sandbox;
@@ -38,7 +38,7 @@ pub struct Ip {
     pub gateway: Option<IpAddr>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route {
     pub dst: IpNetwork,
     pub gw: IpAddr,

@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::conf::NAME;
-use crate::reply::Refusal;
+use crate::reply::{Refusal, Route};
 use crate::subject::Sandbox;
 
 /// A request of the shim (ours or the Go original's).
@@ -22,7 +22,8 @@ use crate::subject::Sandbox;
 pub enum Request {
     Add(Sandbox),
     Del(Sandbox),
-    Check(Sandbox),
+    /// With the routes that ADD reported; `None`: the runtime does not say what ADD reported.
+    Check(Sandbox, Option<Vec<Route>>),
     Status,
     /// Container ids that are still in use.
     Gc(Vec<String>),
@@ -42,6 +43,9 @@ struct Conf {
     name: String,
     #[serde(default, rename = "runtimeConfig")]
     runtime: Option<RuntimeConf>,
+    /// What ADD reported.
+    #[serde(default, rename = "prevResult")]
+    previous: Value,
     /// `None`: the key is missing. `null` is how Go writes an empty list.
     #[serde(default, rename = "cni.dev/valid-attachments", deserialize_with = "listed")]
     valid: Option<Vec<Attachment>>,
@@ -65,7 +69,7 @@ impl Request {
         let (command, sandbox) = match self {
             Self::Add(sandbox) => ("ADD", sandbox),
             Self::Del(sandbox) => ("DEL", sandbox),
-            Self::Check(sandbox) => ("CHECK", sandbox),
+            Self::Check(sandbox, _) => ("CHECK", sandbox),
             Self::Status => return tracing::error_span!("cni", command = "STATUS"),
             Self::Gc(_) => return tracing::error_span!("cni", command = "GC"),
         };
@@ -80,9 +84,10 @@ impl Request {
         let command = wire.env.get("CNI_COMMAND").map_or("", String::as_str);
         match command {
             "ADD" | "CHECK" => {
-                conf?.refuse_device()?;
+                let conf = conf?;
+                conf.refuse_device()?;
                 let sandbox = sandbox(&wire.env, Need::Everything)?;
-                Ok(if command == "ADD" { Self::Add(sandbox) } else { Self::Check(sandbox) })
+                Ok(if command == "ADD" { Self::Add(sandbox) } else { Self::Check(sandbox, conf.reported_routes()) })
             }
             "DEL" => Ok(Self::Del(sandbox(&wire.env, Need::Identity)?)),
             "STATUS" => conf.map(|_| Self::Status),
@@ -110,6 +115,11 @@ impl Conf {
         }
         let why = "cannot use runtimeConfig.CNIDeviceInfoFile: devices are not supported";
         Err(Refusal::unsupported(why.to_owned()))
+    }
+
+    fn reported_routes(&self) -> Option<Vec<Route>> {
+        let routes = self.previous.as_object()?.get("routes").and_then(Value::as_array);
+        Some(routes.into_iter().flatten().filter_map(|route| Route::deserialize(route).ok()).collect())
     }
 }
 

@@ -51,8 +51,8 @@ impl Wiring {
         Ok(())
     }
 
-    /// What differs from the result of [`Wiring::configure`].
-    pub(crate) async fn faults(&self, here: &Net) -> Result<Vec<String>> {
+    /// What differs from the result of [`Wiring::configure`]. `reported`: the routes that ADD reported, if that is known.
+    pub(crate) async fn faults(&self, here: &Net, reported: Option<&[reply::Route]>) -> Result<Vec<String>> {
         let pod = Net::within(&self.netns).await?;
         let Some(link) = pod.link(&self.interface).await? else {
             return Ok(vec![format!("{} is missing", self.interface)]);
@@ -74,13 +74,19 @@ impl Wiring {
         for address in self.network.ip_addresses.iter().filter(|address| !addresses.contains(address)) {
             faults.push(format!("{} does not have the address {address}", self.interface));
         }
-        let routes = pod.routes(&link).await?;
-        // routes also keep the MTU that they were wired with
-        let there = |want: &Route| routes.iter().any(|have| Route { mtu: want.mtu, ..*have } == *want);
-        for route in self.routes().iter().filter(|route| !there(route)) {
-            faults.push(format!("the route to {} is missing", route.destination));
-        }
+        let missing = self.missing_routes(&pod.routes(&link).await?, reported).into_iter();
+        faults.extend(missing.map(|route| format!("the route to {} is missing", route.destination)));
         Ok(faults)
+    }
+
+    /// Running pods keep the routes that they were wired with: those that the annotation gets later, as with another range
+    /// in `cluster-subnets`, are not missing.
+    fn missing_routes(&self, have: &[Route], reported: Option<&[reply::Route]>) -> Vec<Route> {
+        let is = |given: &reply::Route, want: &Route| given.dst == want.destination && Some(given.gw) == want.gateway;
+        let was_given = |want: &Route| reported.is_none_or(|all| all.iter().any(|given| is(given, want)));
+        // they also keep the MTU that they were wired with
+        let is_there = |want: &Route| have.iter().any(|have| Route { mtu: want.mtu, ..*have } == *want);
+        self.routes().into_iter().filter(|want| was_given(want) && !is_there(want)).collect()
     }
 
     pub(crate) fn result(&self, host: &Link) -> CniResult {
@@ -147,5 +153,53 @@ pub(crate) fn optional(set: ovnkube_host::Result<()>) -> Result<()> {
     match set {
         Err(ovnkube_host::Error::Sysctl { problem, .. }) if problem.kind() == io::ErrorKind::NotFound => Ok(()),
         other => Ok(other?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A pod that is annotated with these routes besides its default one.
+    fn wiring(routes: &[&str]) -> Wiring {
+        let gateway: IpAddr = "10.128.0.1".parse().unwrap();
+        let route = |dest: &&str| ovnkube_model::Route { dest: dest.parse().unwrap(), next_hop: gateway };
+        let network = PodNetwork {
+            ip_addresses: vec!["10.128.0.3/24".parse().unwrap()],
+            mac_address: "0a:58:0a:80:00:03".parse().unwrap(),
+            gateway_ips: vec![gateway],
+            routes: routes.iter().map(route).collect(),
+            ip_address: None,
+            gateway_ip: None,
+            role: None,
+        };
+        Wiring {
+            container_id: "0abc".into(),
+            pod_uid: "uid".into(),
+            netns: Netns::open("/proc/thread-self/ns/net".as_ref()).unwrap(),
+            interface: "eth0".into(),
+            network,
+            mtu: 1400,
+            route_mtu: None,
+            checksums_in_software: false,
+        }
+    }
+
+    #[test]
+    fn running_pods_keep_the_routes_that_they_were_wired_with() {
+        let at_start = wiring(&["10.128.0.0/14"]);
+        let later = wiring(&["10.128.0.0/14", "10.200.0.0/16"]);
+        let has = at_start.routes();
+        let given = |route: &Route| reply::Route { dst: route.destination, gw: route.gateway.unwrap() };
+        let reported: Vec<reply::Route> = has.iter().map(given).collect();
+        let missing = |have: &[Route], reported: Option<&[reply::Route]>| {
+            let missing = later.missing_routes(have, reported);
+            missing.iter().map(|route| route.destination.to_string()).collect::<Vec<_>>()
+        };
+        assert!(missing(&has, Some(&reported)).is_empty());
+        assert_eq!(missing(&has[1..], Some(&reported)), ["0.0.0.0/0"]);
+        // ovn-kubernetes reports none
+        assert!(missing(&has, Some(&[])).is_empty());
+        assert_eq!(missing(&has, None), ["10.200.0.0/16"]);
     }
 }

@@ -14,7 +14,7 @@ use crate::OwnNode;
 use crate::bandwidth;
 use crate::conf::{CniConf, OFFERS, Portmap};
 use crate::pods::{Owner, PodOnNode, Pods};
-use crate::reply::Refusal;
+use crate::reply::{Refusal, Route};
 use crate::request::Request;
 use crate::sandbox_locks::SandboxLocks;
 use crate::subject::Sandbox;
@@ -51,6 +51,30 @@ fn a_valid_request() {
     };
     assert_eq!(request(&add_env(), CONF), Ok(Request::Add(want)));
     assert_eq!(request(&env_with("CNI_COMMAND", "STATUS"), CONF), Ok(Request::Status));
+}
+
+/// As runtimes pass it on, with what their library adds; whatever else they pass is as if ADD had reported nothing.
+#[test]
+fn check_gets_the_routes_that_add_reported() {
+    let env = env_with("CNI_COMMAND", "CHECK");
+    let routes = |previous: Value| {
+        let conf = json!({"cniVersion": "1.0.0", "name": "ovn-kubernetes", "prevResult": previous});
+        match request(&env, &conf.to_string()) {
+            Ok(Request::Check(_, routes)) => routes,
+            other => panic!("{other:?}"),
+        }
+    };
+    let listed = json!([{"dst": "0.0.0.0/0", "gw": "10.128.0.1"}, {"dst": "fd00::/48", "gw": "fd00::1", "mtu": 1400}, {"dst": "::/0"}, 7]);
+    let route = |dst: &str, gw: &str| Route { dst: dst.parse().unwrap(), gw: gw.parse().unwrap() };
+    let all = vec![route("0.0.0.0/0", "10.128.0.1"), route("fd00::/48", "fd00::1")];
+    assert_eq!(routes(json!({"cniVersion": "1.0.0", "ips": [], "routes": listed, "dns": {}})), Some(all));
+    for none in [json!({}), json!({"routes": null}), json!({"routes": 7})] {
+        assert_eq!(routes(none), Some(Vec::new()));
+    }
+    for unknown in [Value::Null, json!(7), json!([])] {
+        assert_eq!(routes(unknown), None);
+    }
+    assert!(matches!(request(&env, CONF), Ok(Request::Check(_, None))));
 }
 
 #[test]
