@@ -63,7 +63,15 @@ impl CniConf {
         if portmap.is_some() {
             plugins.push(json!({ "type": PORTMAP, "capabilities": { "portMappings": true }, "snat": true }));
         }
-        json!({ "cniVersion": VERSION, "cniVersions": offers, "name": NAME, "plugins": plugins }).to_string()
+        json!({
+            "cniVersion": VERSION,
+            "cniVersions": offers,
+            // a pod whose CHECK fails, as while no agent runs, has no address for CRI-O, and the kubelet starts it again
+            "disableCheck": true,
+            "name": NAME,
+            "plugins": plugins,
+        })
+        .to_string()
     }
 
     fn plugin(&self) -> Value {

@@ -312,7 +312,9 @@ async fn network_configuration() {
     let mut plugins = Portmap::default();
     let is = |offers: &[&str], plugins: &[&Value]| {
         let list: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
-        let want = json!({"cniVersion": "0.4.0", "cniVersions": offers, "name": "ovn-kubernetes", "plugins": plugins});
+        let want = json!({
+            "cniVersion": "0.4.0", "cniVersions": offers, "disableCheck": true, "name": "ovn-kubernetes", "plugins": plugins,
+        });
         assert_eq!(list, want);
         assert_eq!(
             std::fs::read_dir(&conf.dir).unwrap().filter(|file| file.as_ref().unwrap().path().is_file()).count(),
