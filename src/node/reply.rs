@@ -44,6 +44,10 @@ pub struct Route {
     pub gw: IpAddr,
 }
 
+/// Longest text of a refusal, in characters. It may quote an annotation, which has up to 256 KiB, and the agent, the shim, the
+/// runtime and the kubelet each write it to their logs, every few seconds.
+const LONGEST: usize = 2000;
+
 /// A request that failed. Goes over the wire as status 400, the text as body and the code in the
 /// header `cni-code`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -98,10 +102,15 @@ impl Refusal {
         Self { code: 999, text: error.to_string() }
     }
 
-    /// Adds pod and sandbox to the text.
+    /// Adds pod and sandbox to the text, and shortens it.
     pub(crate) fn about(self, sandbox: &Sandbox) -> Self {
         let pod = sandbox.pod.as_ref().map_or_else(|| "unknown pod".to_owned(), ToString::to_string);
-        Self { code: self.code, text: format!("[{pod} {}] {}", sandbox.container_id, self.text) }
+        let mut text = format!("[{pod} {}] {}", sandbox.container_id, self.text);
+        if let Some((end, _)) = text.char_indices().nth(LONGEST) {
+            text.truncate(end);
+            text.push('…');
+        }
+        Self { code: self.code, text }
     }
 }
 

@@ -12,6 +12,7 @@ use ovnkube_node_plan::annotations::Facts;
 
 use crate::OwnNode;
 use crate::bandwidth;
+use crate::cni::limits;
 use crate::conf::{CniConf, OFFERS, Portmap};
 use crate::pods::{Owner, PodOnNode, Pods};
 use crate::reply::{Refusal, Route};
@@ -197,6 +198,22 @@ fn fuzz_requests() {
             assert!(!sandbox.pod.unwrap().port_name().contains(['/', '\0', '"']));
         }
     });
+}
+
+/// Whoever may annotate pods would fill the logs of the node.
+#[test]
+fn a_refusal_quotes_no_whole_annotation() {
+    let Ok(Request::Add(sandbox)) = request(&add_env(), CONF) else { panic!("a valid request") };
+    let refusal = |text: &str| {
+        let pod = PodOnNode { ingress_bandwidth: Some(text.into()), ..PodOnNode::default() };
+        limits(&pod).unwrap_err().about(&sandbox).text
+    };
+    let usual = "[a/web-0 0123456789abcdef0123] cannot use annotation kubernetes.io/ingress-bandwidth \"fast\": it is not a quantity such as 10M";
+    assert_eq!(refusal("fast"), usual);
+    for filler in ["x", "ä", "\u{1}"] {
+        let text = refusal(&filler.repeat(200_000));
+        assert!(text.starts_with(&usual[..80]) && text.ends_with('…') && text.chars().count() == 2001, "{filler:?}");
+    }
 }
 
 #[test]
