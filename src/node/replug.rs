@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use ovnkube_host::{Link, Net};
 use ovnkube_model::{Mac, Name, PodKey};
+use ovnkube_ovsdb::Class;
 
 use crate::cni::{Cni, limits};
 use crate::pair::{Tag, USUAL_NAME, Wired, host_name};
@@ -28,7 +29,7 @@ use crate::{Error, Result};
 pub(crate) struct Ports {
     /// At the last look every sandbox had its port.
     complete: bool,
-    /// At the last look a request was working on one of them.
+    /// At the last look a request was working on one of them, or something failed that may pass without a notification.
     busy: bool,
     /// Pairs without an owner in their alias got one from their rows.
     tagged: bool,
@@ -50,6 +51,30 @@ impl Lost<'_> {
     fn has_port(&self, key: &PodKey, have: &HashMap<String, Plugged>) -> bool {
         let port = have.get(&self.link.name);
         port.is_some_and(|port| port.sandbox == self.container_id && port.iface_id == key.port_name())
+    }
+}
+
+/// Why a sandbox gets no port.
+struct Problem {
+    why: String,
+    /// Nothing tells when it is over.
+    passes: bool,
+}
+
+impl From<String> for Problem {
+    fn from(why: String) -> Self {
+        Self { why, passes: false }
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        let passes = match &error {
+            Error::Host(_) => true,
+            Error::Transact { problem, .. } => problem.class == Class::Disk,
+            _ => false,
+        };
+        Self { why: error.to_string(), passes }
     }
 }
 
@@ -103,7 +128,10 @@ impl Ports {
             }
             match wanted(cni, key, lost).await {
                 Ok(found) => want.extend(found),
-                Err(why) => problems.push((key.to_string(), why)),
+                Err(Problem { why, passes }) => {
+                    self.busy |= passes;
+                    problems.push((key.to_string(), why));
+                }
             }
         }
         self.busy |= !plug(cni, &want, &mut problems).await;
@@ -152,21 +180,21 @@ fn lost<'a>(
 }
 
 /// The wanted port of a sandbox whose lock is held; `None`: the sandbox has ended. The error says why it gets no port.
-async fn wanted(cni: &Cni, key: &PodKey, lost: &Lost<'_>) -> std::result::Result<Option<PortWant>, String> {
-    let still = cni.here.link(&lost.link.name).await.map_err(|e| e.to_string())?;
+async fn wanted(cni: &Cni, key: &PodKey, lost: &Lost<'_>) -> std::result::Result<Option<PortWant>, Problem> {
+    let still = cni.here.link(&lost.link.name).await.map_err(Error::from)?;
     if still.is_none_or(|link| link.index != lost.link.index) {
         return Ok(None);
     }
     // it runs with what it was given: annotated addresses change nothing of that
     let (pod, network) = cni.pods.annotated(key, Some(&lost.pod_uid))?;
-    let Some(inside) = cni.here.other_end(lost.link).await.map_err(|e| e.to_string())? else { return Ok(None) };
+    let Some(inside) = cni.here.other_end(lost.link).await.map_err(Error::from)? else { return Ok(None) };
     let mac = inside.mac.map(Mac);
     if mac != Some(network.mac_address) {
         let has = mac.map_or_else(|| "no MAC address".to_owned(), |mac| format!("the MAC address {mac}"));
-        return Err(format!(
-            "its interface has {has}, and the pod is annotated with {}; restart the pod",
-            network.mac_address
-        ));
+        let annotated = network.mac_address;
+        return Err(
+            format!("its interface has {has}, and the pod is annotated with {annotated}; restart the pod").into()
+        );
     }
     let bandwidth = limits(&pod).map_err(|refusal| refusal.text)?;
     Ok(Some(PortWant { port: PodPort::new(key, &pod, &network, &lost.container_id), bandwidth }))
@@ -184,7 +212,11 @@ async fn plug(cni: &Cni, want: &[PortWant], problems: &mut Vec<(String, String)>
     for one in want {
         match plug_these(cni, std::slice::from_ref(one)).await {
             Ok(now) => done &= now,
-            Err(e) => problems.push((one.port.pod(), e.to_string())),
+            Err(e) => {
+                let Problem { why, passes } = e.into();
+                done &= !passes;
+                problems.push((one.port.pod(), why));
+            }
         }
     }
     done
@@ -266,6 +298,8 @@ async fn write_tag(link: &mut Link, tag: &Tag, here: &Net) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use ovnkube_ovsdb::TxnError;
+
     use super::*;
 
     fn link(index: u32, sandbox: &str, uid: &str) -> Link {
@@ -322,6 +356,21 @@ mod tests {
         let (links, ports) = ([link(4, "s1", "hash")], [("s1", "s1", "a")]);
         assert_eq!(of_pods(&links, &ports, &[owner("hash", "a", "uid-a")]), (vec![], false));
         assert_eq!(of_pods(&links, &ports, &[owner("hash", "a", "another")]), (vec!["s1".into()], false));
+    }
+
+    #[test]
+    fn what_passes_without_a_notification_is_looked_at_again() {
+        let refused = |class| Error::Transact { what: "add ports".into(), problem: TxnError::new(class, None, "no") };
+        for (error, passes) in [
+            (refused(Class::Disk), true),
+            (refused(Class::Constraint), false),
+            (Error::Host(ovnkube_host::Error::Silent { what: "look up a link".into() }), true),
+            (Error::LinkTaken { name: "0abc".into() }, false),
+        ] {
+            let why = error.to_string();
+            let problem = Problem::from(error);
+            assert_eq!((problem.why, problem.passes), (why.clone(), passes), "{why}");
+        }
     }
 
     #[test]
