@@ -46,7 +46,7 @@ impl Named {
 /// Who has each name; see the module.
 #[derive(Debug, Default)]
 pub(super) struct RowNames {
-    /// By the hash that is the name: one that would have it, nearly always the only one.
+    /// By the hash that is the name: one that would have it, nearly always the only one; else one of the contested ones.
     pub(super) by_hash: HashMap<u64, Named>,
     /// All that would have a name, where they are several.
     pub(super) contested: BTreeMap<u64, BTreeSet<Named>>,
@@ -72,8 +72,9 @@ impl RowNames {
                 continue;
             };
             all.remove(named);
-            if let (Some(left), true) = (all.first(), all.len() == 1) {
-                self.by_hash.insert(hash, left.clone());
+            // the one that leaves may be the one noted here: if it came back, it would look like the only one
+            self.by_hash.extend(all.first().map(|left| (hash, left.clone())));
+            if all.len() < 2 {
                 self.contested.remove(&hash);
             }
         }

@@ -182,3 +182,27 @@ fn of_two_namespaces_the_older_one_keeps_its_group() {
     story.world.apply(Change::Namespace(name, None));
     assert!(!is_long(&story.deny(NAMESPACE, Direction::Egress)));
 }
+
+/// One of three goes and comes back, as a policy does that somebody replaces: it does not share its row with one of the others.
+#[test]
+fn one_of_three_that_is_made_again_shares_no_row() {
+    let mut story = Story::settled();
+    story.namespace("victim", 1);
+    story.namespace(NAMESPACE, 2);
+    story.policy("attacker", POLICY, 3, &json!({"podSelector": {}}));
+    let names = |story: &Story| {
+        let of_policy = story.of_policy("attacker", POLICY);
+        BTreeSet::from([story.deny("victim", Direction::Ingress), story.deny(NAMESPACE, Direction::Egress), of_policy])
+    };
+    assert_eq!(names(&story).len(), 3);
+    story.world.apply(Change::Namespace("victim".into(), None));
+    let affected = story.namespace("victim", 4);
+    assert_eq!(names(&story).len(), 3, "{affected:?}");
+    assert!(is_long(&story.deny("victim", Direction::Ingress)), "it is younger than the other namespace");
+    for name in ["victim", NAMESPACE] {
+        story.world.apply(Change::Namespace(name.into(), None));
+    }
+    assert!(!is_long(&story.of_policy("attacker", POLICY)));
+    story.no_policy("attacker", POLICY);
+    assert!(story.world.row_names.by_hash.values().all(|of| *of == Named::Cluster));
+}
