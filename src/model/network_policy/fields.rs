@@ -127,6 +127,12 @@ impl Reader {
         let ports = fields.ports.as_deref().unwrap_or_default();
         let (read_ports, bad_ports) = read_ports(ports);
         let counted = Ports::new(&read_ports);
+        let fits = match peers {
+            [] => self.size.count_everybody(&counted),
+            _ if peers.iter().any(|peer| peer.ip_block.is_none()) => self.size.count_ports(&counted),
+            _ => Ok(()),
+        };
+        let fits = self.or_report(path, fits).is_some();
         let mut blocks = 0;
         let mut peer = |(index, peer): (usize, &PeerFields)| {
             let (path, block) = (format!("{path}.{name}[{index}]"), blocks);
@@ -135,14 +141,12 @@ impl Reader {
             let fits = self.size.count(&read, &counted, direction);
             self.or_report(&path, fits).map(|()| read)
         };
-        let read = peers.iter().enumerate().filter_map(&mut peer).collect();
-        if peers.is_empty() {
-            self.size.count_everybody(&counted);
-        }
+        let read = peers.iter().enumerate().filter(|_| fits).filter_map(&mut peer).collect();
         for (index, problem) in bad_ports {
             self.report(&format!("{path}.ports[{index}]"), problem);
         }
-        Rule { peers: (!peers.is_empty()).then_some(read), ports: (!ports.is_empty()).then_some(read_ports) }
+        let is_for_all = peers.is_empty() && fits;
+        Rule { peers: (!is_for_all).then_some(read), ports: (!ports.is_empty()).then_some(read_ports) }
     }
 
     fn peer(&mut self, path: &str, peer: &PeerFields, index: u32) -> Option<Peer> {

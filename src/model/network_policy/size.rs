@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use super::{Block, Direction, MOST_NUMBERS, Peer, PolicyPort};
 use crate::{Name, PodSet, Protocol};
 
-/// Limit for all peers of a policy together: the prefixes and selectors that ACLs hold for them, for each protocol and
-/// each named port, and the ports in the same ACLs. Longer ACLs would delay everything else, in the databases and on
-/// nodes.
+/// Limit for all rules of a policy together: the prefixes and selectors that ACLs hold for their peers, for each protocol
+/// and each named port, and the ports in the same ACLs. More or longer ACLs would delay everything else, in the databases
+/// and on nodes.
 const MOST_OF_PEERS: usize = 50_000;
 
 /// The same once the numbers of named ports are known, which the pods have.
@@ -55,26 +55,40 @@ pub(super) struct Size {
 impl Size {
     /// Counts a peer together with the ports of its rule; fails beyond the limits.
     pub(super) fn count(&mut self, peer: &Peer, ports: &Ports<'_>, direction: Direction) -> Result<(), String> {
-        let left = MOST_OF_PEERS.saturating_sub(self.plain + self.named);
         let (named, protocols) = (ports.named.len(), ports.protocols);
         let (entries, listed) = match peer {
-            Peer::Block(block) => (prefixes(block, left), ports.all),
+            Peer::Block(block) => (prefixes(block, self.left()), ports.all),
             _ => (Some(1), 0),
         };
-        let both = entries.map(|entries| (entries * protocols + listed, entries * named));
-        let (plain, named) = both.filter(|(plain, named)| plain.saturating_add(*named) <= left).ok_or_else(|| {
-            let limit =
-                format!("{MOST_OF_PEERS} prefixes, selectors and ports in ACLs, the limit for all peers of a policy");
-            format!("with it there would be more than {limit}; write wider exceptions, or fewer peers or ports")
-        })?;
-        self.plain += plain;
-        self.named += named;
+        self.add(entries.map(|entries| (entries * protocols + listed, entries * named)))?;
         self.count_sets(peer, ports, direction)
     }
 
     /// Counts a rule for all peers.
-    pub(super) fn count_everybody(&mut self, ports: &Ports<'_>) {
-        self.named += ports.named.len();
+    pub(super) fn count_everybody(&mut self, ports: &Ports<'_>) -> Result<(), String> {
+        self.add(Some((ports.protocols + ports.all, ports.named.len())))
+    }
+
+    /// Counts the ports in the ACLs for all selectors of a rule together.
+    pub(super) fn count_ports(&mut self, ports: &Ports<'_>) -> Result<(), String> {
+        self.add(Some((ports.all, 0)))
+    }
+
+    fn left(&self) -> usize {
+        MOST_OF_PEERS.saturating_sub(self.plain + self.named)
+    }
+
+    /// Adds what counts once, and what counts for each number of a named port; `None` is too much.
+    fn add(&mut self, both: Option<(usize, usize)>) -> Result<(), String> {
+        let left = self.left();
+        let (plain, named) = both.filter(|(plain, named)| plain.saturating_add(*named) <= left).ok_or_else(|| {
+            let limit =
+                format!("{MOST_OF_PEERS} prefixes, selectors and ports in ACLs, the limit for all rules of a policy");
+            format!("with it there would be more than {limit}; write wider exceptions, or fewer rules, peers or ports")
+        })?;
+        self.plain += plain;
+        self.named += named;
+        Ok(())
     }
 
     /// For how many numbers of each named port there is room.

@@ -214,6 +214,24 @@ fn a_large_policy_has_room_for_fewer_numbers() {
     assert_eq!([most(1, 1), most(300, 2), most(1000, 2), most(5000, 5)], [(64, 0), (64, 0), (64, 0), (7, 0)]);
 }
 
+/// A rule for all peers is an ACL too, and ports are listed beside selectors as well.
+#[test]
+fn rules_without_blocks_are_bounded_too() {
+    let read = policy(&format!(r#"{{"ingress":[{}]}}"#, list(50_002, |_| "{}".to_owned())));
+    let rules = read.ingress.unwrap();
+    let for_all = rules.iter().filter(|rule| rule.peers.is_none()).count();
+    assert_eq!((for_all, rules.len(), read.bad.len()), (50_000, 50_002, 2));
+    assert_eq!(rules[50_001].peers, Some(vec![]), "it selects nothing");
+    assert_eq!(&*read.bad[0].field, "spec.ingress[50000]");
+
+    let ports = list(30_000, |n| format!(r#"{{"port":{}}}"#, n + 1));
+    for (from, first) in [("", None), (r#""from":[{"podSelector":{}}],"#, Some(1))] {
+        let read = policy(&format!(r#"{{"ingress":[{}]}}"#, list(2, |_| format!(r#"{{{from}"ports":[{ports}]}}"#))));
+        let peers: Vec<_> = read.ingress.unwrap().iter().map(|rule| rule.peers.as_ref().map(Vec::len)).collect();
+        assert_eq!(peers, [first, Some(0)]);
+    }
+}
+
 /// Each different selector is a set of addresses, which lists all pods that it matches.
 #[test]
 fn different_selectors_are_bounded() {
