@@ -50,9 +50,9 @@ impl PodSet {
         }
     }
 
-    /// The pods that a policy selects.
+    /// The pods that a policy selects, as a set; `None` also if the selector is too long for one.
     pub fn subjects(key: &ObjectKey, policy: &NetworkPolicy) -> Option<Self> {
-        policy.pods.as_ref().map(|pods| Self::own(&key.namespace, pods))
+        policy.pods.as_ref().filter(|pods| !pods.is_long()).map(|pods| Self::own(&key.namespace, pods))
     }
 
     /// The sets in which an egress rule's named ports are looked up: all pods for a block, since pods may have

@@ -9,6 +9,9 @@ use crate::{Labels, Name};
 
 /// Longest name part of a label key, and longest value.
 const LONGEST: usize = 63;
+/// Longest text of a selector that may name address sets, bytes. Each set has it twice, and a selector has many sets if it
+/// is used with named ports; and the text is hashed again for each pod.
+pub(crate) const LONGEST_TEXT: usize = 10_000;
 /// How many values of a label are few.
 const FEW_VALUES: usize = 50;
 /// Longest prefix of a label key.
@@ -82,6 +85,11 @@ impl Selector {
     pub(crate) fn is_specific(&self) -> bool {
         let is_narrow = |e: &Requirement| e.operator == Operator::In && e.values.len() <= FEW_VALUES;
         !self.labels.is_empty() || self.expressions.iter().any(is_narrow)
+    }
+
+    /// Whether its text is too long for names of address sets.
+    pub(crate) fn is_long(&self) -> bool {
+        self.to_string().len() > LONGEST_TEXT
     }
 
     /// True if it selects everything.

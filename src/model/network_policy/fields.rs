@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::size::{Ports, Size};
 use super::{Block, Direction, NetworkPolicy, Peer, PolicyPort, Rule};
-use crate::selector::SelectorFields;
+use crate::selector::{LONGEST_TEXT, SelectorFields};
 use crate::service::MOST_REPORTED;
 use crate::{BadField, Meta, Protocol, Selector, Subnet, keys};
 
@@ -69,7 +69,7 @@ impl NetworkPolicy {
         let (about_ingress, about_egress) = read.types(fields);
         let everybody = SelectorFields::default();
         let selector = Selector::parse(fields.pod_selector.as_ref().unwrap_or(&everybody));
-        let mut rules = |is_wanted: bool, direction: Direction, rules: &Option<Vec<RuleFields>>| {
+        let mut rules = |is_wanted: bool, direction: Direction, rules: &Option<Vec<RuleFields>>| -> Option<Vec<Rule>> {
             is_wanted.then(|| {
                 let rules = rules.iter().flatten().enumerate();
                 rules.map(|(index, rule)| read.rule(&direction.field(index), rule, direction)).collect()
@@ -77,10 +77,12 @@ impl NetworkPolicy {
         };
         let ingress = rules(about_ingress, Direction::Ingress, &fields.ingress);
         let egress = rules(about_egress, Direction::Egress, &fields.egress);
+        let pods = read.or_report("spec.podSelector", selector);
+        read.report_names(pods.as_ref(), ingress.as_deref().unwrap_or_default());
         Self {
             uid: meta.uid.into(),
             created: meta.created,
-            pods: read.or_report("spec.podSelector", selector),
+            pods,
             ingress,
             egress,
             stateless: meta.annotations.get(keys::ACL_STATELESS).is_some_and(|value| value == "true"),
@@ -105,6 +107,20 @@ impl Reader {
 
     fn or_report<T, E: Display>(&mut self, field: &str, result: Result<T, E>) -> Option<T> {
         result.map_err(|problem| self.report(field, problem)).ok()
+    }
+
+    /// Reports named ports that cannot be looked up in the pods that the policy selects.
+    fn report_names(&mut self, pods: Option<&Selector>, ingress: &[Rule]) {
+        if !pods.is_some_and(Selector::is_long) {
+            return;
+        }
+        for (index, _) in ingress.iter().enumerate().filter(|(_, rule)| rule.named_ports().next().is_some()) {
+            let problem = format!(
+                "a name cannot be used with a podSelector of more than {LONGEST_TEXT} characters, the limit; \
+                 write the number"
+            );
+            self.report(&format!("{}.ports", Direction::Ingress.field(index)), problem);
+        }
     }
 
     /// The directions that the policy covers: those it names; by default ingress, and egress if it has rules for it.
@@ -152,9 +168,7 @@ impl Reader {
     fn peer(&mut self, path: &str, peer: &PeerFields, index: u32) -> Option<Peer> {
         let result = match (&peer.ip_block, &peer.namespace_selector, &peer.pod_selector) {
             (Some(block), None, None) => read_block(block, index).map(Peer::Block),
-            (None, Some(namespaces), None) => {
-                Selector::parse(namespaces).map(Peer::Namespaces).map_err(|e| format!("namespaceSelector.{e}"))
-            }
+            (None, Some(namespaces), None) => read_selector("namespaceSelector", namespaces).map(Peer::Namespaces),
             (None, namespaces, Some(pods)) => read_pods(namespaces.as_ref(), pods),
             (None, None, None) => Err("it needs podSelector, namespaceSelector or ipBlock".to_owned()),
             (Some(_), ..) => Err("ipBlock cannot be combined with selectors; write them as another peer".to_owned()),
@@ -164,9 +178,19 @@ impl Reader {
 }
 
 fn read_pods(namespaces: Option<&SelectorFields>, pods: &SelectorFields) -> Result<Peer, String> {
-    let namespaces = namespaces.map(Selector::parse).transpose().map_err(|e| format!("namespaceSelector.{e}"))?;
-    let pods = Selector::parse(pods).map_err(|e| format!("podSelector.{e}"))?;
-    Ok(Peer::Pods { namespaces, pods })
+    let namespaces = namespaces.map(|fields| read_selector("namespaceSelector", fields)).transpose()?;
+    Ok(Peer::Pods { namespaces, pods: read_selector("podSelector", pods)? })
+}
+
+fn read_selector(field: &str, fields: &SelectorFields) -> Result<Selector, String> {
+    let selector = Selector::parse(fields).map_err(|e| format!("{field}.{e}"))?;
+    if selector.is_long() {
+        return Err(format!(
+            "{field} has more than {LONGEST_TEXT} characters, the limit for keys and values; \
+             divide it among several peers"
+        ));
+    }
+    Ok(selector)
 }
 
 fn read_block(fields: &BlockFields, index: u32) -> Result<Block, String> {

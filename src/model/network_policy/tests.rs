@@ -232,6 +232,30 @@ fn rules_without_blocks_are_bounded_too() {
     }
 }
 
+/// The text of a selector is in the ids of its address sets, of which there are many for a named port.
+#[test]
+fn long_selectors_name_no_set() {
+    let selector = |values: usize| {
+        let values = list(values, |n| format!(r#""v{n:050}""#));
+        format!(r#"{{"matchExpressions":[{{"key":"k","operator":"In","values":[{values}]}}]}}"#)
+    };
+    for kind in ["podSelector", "namespaceSelector"] {
+        let peers = [180, 200].map(|values| format!(r#"{{"{kind}":{}}}"#, selector(values)));
+        assert_eq!(used("ingress", &peers.join(","), ""), (1, 1), "{kind}");
+    }
+    let about = |values: usize| {
+        let rules = r#"[{"ports":[{"port":80},{"port":"web"}]},{}]"#;
+        policy(&format!(r#"{{"podSelector":{},"ingress":{rules}}}"#, selector(values)))
+    };
+    let (short, long) = (about(180), about(200));
+    let key = crate::ObjectKey::new("ns", "p");
+    assert!(short.bad.is_empty() && crate::PodSet::subjects(&key, &short).is_some());
+    let fields: Vec<_> = long.bad.iter().map(|bad| &*bad.field).collect();
+    assert_eq!(fields, ["spec.ingress[0].ports"]);
+    assert_eq!(crate::PodSet::subjects(&key, &long), None);
+    assert!(long.pods.is_some(), "it still selects its pods");
+}
+
 /// Each different selector is a set of addresses, which lists all pods that it matches.
 #[test]
 fn different_selectors_are_bounded() {
