@@ -40,6 +40,7 @@ impl Words<'_> {
         for change in changes.into_iter().filter(|change| !matches!(change, Change::Synced(_))) {
             world.apply(change);
         }
+        world.count_everything();
         let answers = why(&world, &from, &to, protocol, port)?;
         Ok(answers.iter().map(ToString::to_string).collect())
     }

@@ -288,8 +288,8 @@ impl World {
         had.beyond(has).for_each(|number| self.row_names.leave(&named(number)));
     }
 
-    /// Counts all numbers once all initial lists are complete.
-    pub(super) fn count_everything(&mut self) {
+    /// Counts all numbers once all initial lists are complete. A world that only answers questions, and awaits no lists, needs it too.
+    pub fn count_everything(&mut self) {
         for key in self.pods.keys().cloned().collect::<Vec<_>>() {
             for (set, number) in self.numbers_of(&key) {
                 if let Some(users) = self.policies.sets.get_mut(&set) {

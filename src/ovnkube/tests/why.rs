@@ -108,6 +108,26 @@ fn a_namespace_without_metadata_is_told() {
     assert!(!right && said.starts_with("ovnkube: ") && said.contains("objects.yaml"), "{said}");
 }
 
+/// Rules open only the most common numbers of a named port.
+#[test]
+fn the_limit_for_numbers_of_a_named_port_is_known() {
+    let dir = Dir::new();
+    let pod = |number: u16| {
+        let ports = json!([{"name": "web", "containerPort": number}]);
+        let spec = json!({"nodeName": "n1", "containers": [{"name": "c", "ports": ports}]});
+        json!({"kind": "Pod", "metadata": {"name": format!("p{number}")}, "spec": spec})
+    };
+    let spec = json!({"podSelector": {}, "ingress": [{"ports": [{"port": "web"}]}]});
+    let policy = json!({"kind": "NetworkPolicy", "metadata": {"name": "web"}, "spec": spec});
+    let items: Vec<_> = (1..=65).map(pod).chain([policy]).collect();
+    std::fs::write(dir.file("objects.json"), json!({"kind": "List", "items": items}).to_string()).unwrap();
+    let directory = dir.file("").display().to_string();
+    for (number, word) in [("64", "allowed: "), ("65", "denied: ")] {
+        let (right, said) = ask(&["--from", &directory, "192.0.2.1", &format!("default/p{number}"), number]);
+        assert!(right && said.starts_with(word), "{said}");
+    }
+}
+
 #[test]
 fn a_directory_is_enough() {
     let dir = Dir::new();
