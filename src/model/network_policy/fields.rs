@@ -145,7 +145,7 @@ impl Reader {
         let counted = Ports::new(&read_ports);
         let fits = match peers {
             [] => self.size.count_everybody(&counted),
-            _ if peers.iter().any(|peer| peer.ip_block.is_none()) => self.size.count_ports(&counted),
+            _ if peers.iter().any(|peer| peer.ip_block.is_none()) => self.size.count_selected(&counted),
             _ => Ok(()),
         };
         let fits = self.or_report(path, fits).is_some();

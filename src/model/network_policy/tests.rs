@@ -211,7 +211,18 @@ fn a_large_policy_has_room_for_fewer_numbers() {
         (read.most_numbers, read.bad.len())
     };
     assert_eq!(policy("{}").most_numbers, 64);
-    assert_eq!([most(1, 1), most(300, 2), most(1000, 2), most(5000, 5)], [(64, 0), (64, 0), (64, 0), (7, 0)]);
+    assert_eq!([most(1, 1), most(300, 2), most(1000, 2), most(5000, 5)], [(64, 0), (64, 0), (25, 0), (2, 0)]);
+    // an ACL for each rule and number
+    let selected = list(3000, |_| r#"{"from":[{"podSelector":{}}],"ports":[{"port":"web"}]}"#.to_owned());
+    let everybody = list(3000, |_| r#"{"ports":[{"port":"web"}]}"#.to_owned());
+    for rules in [selected, everybody] {
+        let read = policy(&format!(r#"{{"ingress":[{rules}]}}"#));
+        assert_eq!((read.most_numbers, read.bad.len()), (16, 0));
+    }
+    // in egress rules the pods of each selector may have other numbers
+    let selector = |n: usize| format!(r#"{{"podSelector":{{"matchLabels":{{"app":"a{n}"}}}}}}"#);
+    let read = policy(&format!(r#"{{"egress":[{{"to":[{}],"ports":[{{"port":"web"}}]}}]}}"#, list(999, selector)));
+    assert_eq!((read.most_numbers, read.bad.len()), (50, 0));
 }
 
 /// A rule for all peers is an ACL too, and ports are listed beside selectors as well.
