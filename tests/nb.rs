@@ -62,7 +62,7 @@ pub struct Server {
     database: &'static Database,
     /// The source of a relay's rows.
     relayed: Option<String>,
-    /// Whether it is the only member of a Raft cluster.
+    /// Whether it is a member of a Raft cluster.
     is_member: bool,
     args: Vec<String>,
     dir: PathBuf,
@@ -99,6 +99,23 @@ impl Server {
         server.is_member = true;
         server.create();
         server.start();
+        server
+    }
+
+    /// One more member of the Raft cluster that this server is in.
+    pub fn joining(&self, args: &[String]) -> Self {
+        let mut server = Self::stopped(self.release, self.database, args, None);
+        server.is_member = true;
+        let [own, other] = [&server, self].map(|member| format!("unix:{}", member.dir.join("raft").display()));
+        let mut command = self.release.command("ovsdb-tool");
+        command.arg("join-cluster").arg(server.dir.join("db")).args([self.database.name, &own, &other]);
+        let out = command.output().unwrap();
+        assert!(out.status.success(), "ovsdb-tool: {}", String::from_utf8_lossy(&out.stderr));
+        server.start();
+        let socket = format!("unix:{}", server.socket().display());
+        let mut command = self.release.command("ovsdb-client");
+        let out = command.args(["-t", "180", "wait", &socket, self.database.name, "connected"]).output().unwrap();
+        assert!(out.status.success(), "it does not join: {}", String::from_utf8_lossy(&out.stderr));
         server
     }
 

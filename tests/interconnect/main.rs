@@ -5,6 +5,7 @@ mod anew;
 mod at_once;
 mod declared;
 mod edits;
+mod hanging;
 mod hostile;
 mod lab;
 mod restarts;
