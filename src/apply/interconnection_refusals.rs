@@ -109,6 +109,7 @@ fn sentence(database: Written, error: &TxnError) -> Name {
         Class::ReadOnly => "name servers that take writes",
         Class::Disk => "make room on the disk of its server",
         Class::Constraint | Class::Duplicate => "remove the row that is named, if nobody needs it",
+        Class::Invalid => "if its schema is older than that of OVN 23.03, update OVN of its servers",
         Class::NotOwner => "stop the other controller that writes there",
         _ => "the log of its server may say more",
     };

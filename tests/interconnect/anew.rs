@@ -116,7 +116,7 @@ async fn ways_stay_where_a_cluster_moves_to_databases_in_which_the_others_are() 
 }
 
 /// The transactions after the first `seen` ones that removed a row.
-fn removals(server: &Server, seen: usize) -> Vec<Value> {
+pub(crate) fn removals(server: &Server, seen: usize) -> Vec<Value> {
     let removes = |record: &Value| {
         let mut tables = record.as_object().into_iter().flatten().filter_map(|(_, rows)| rows.as_object());
         tables.any(|rows| rows.values().any(Value::is_null))

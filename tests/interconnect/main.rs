@@ -9,6 +9,7 @@ mod hanging;
 mod hostile;
 mod lab;
 mod restarts;
+mod schemas;
 mod ways;
 
 use std::sync::Arc;
