@@ -161,6 +161,8 @@ async fn a_range_that_a_subnet_closes_stays_here() {
     until("the rest is offered", async || other.routes().contains("10.131.0.0/16")).await;
     until("the whole is not", async || !other.routes().contains("10.128.0.0/14")).await;
     assert!(other.routes().contains("10.128.0.0/15"), "{}", other.routes());
+    // other fields of Kube-OVN stay
+    assert_eq!(lab.api.get("/apis/kubeovn.io/v1/subnets/ours").await["spec"]["gateway"], "10.130.0.1");
 
     lab.subnet("bad", json!({"cidrBlock": "10.244", "disableInterConnection": true})).await;
     lab.subnet("theirs", json!({"cidrBlock": "10.244.0.0/17", "disableInterConnection": true})).await;
