@@ -11,6 +11,7 @@ pub struct Settings {
     /// `CIDR/hostprefix`, separated by commas.
     pub cluster_subnets: String,
     pub service_cidrs: String,
+    pub join_subnets: String,
     pub disable_external_ips: bool,
     pub allowed_external_ips: Vec<String>,
     pub multicast: bool,
@@ -35,6 +36,7 @@ impl Default for Settings {
         Self {
             cluster_subnets: "10.128.0.0/14/23".into(),
             service_cidrs: "10.96.0.0/16".into(),
+            join_subnets: "100.64.0.0/16,fd98::/64".into(),
             disable_external_ips: false,
             allowed_external_ips: Vec::new(),
             multicast: false,
@@ -66,7 +68,7 @@ impl Settings {
                 allowed: self.allowed_external_ips.iter().map(|range| range.parse().unwrap()).collect(),
             },
             encap_port: 6081,
-            join_subnets: subnets("100.64.0.0/16,fd98::/64"),
+            join_subnets: subnets(&self.join_subnets),
             disable_snat_multiple_gws: self.disable_snat_multiple_gws,
             masquerade_subnets: subnets("169.254.169.0/29,fd69::/125"),
             transit_subnets: subnets("100.88.0.0/16,fd97::/64"),

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{AddressRules, ExternalIps, Family, Masquerade, Name};
 
+/// The last node id of ovn-kubernetes.
+const LAST_NODE_ID: u32 = 65_533;
+
 /// The roles of this process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -106,7 +109,47 @@ impl NetworkSettings {
         self.join_subnets.iter().copied().find(|s| Family::of_subnet(*s) == family)
     }
 
+    /// The last number that a node can have: the join subnet of each family has an address with it.
+    pub(crate) fn last_node_id(&self) -> u32 {
+        let last = |subnet: Subnet| {
+            let size = 1u128.checked_shl(u32::from(subnet.host_bits())).unwrap_or(u128::MAX);
+            // the last IPv4 address is that of broadcasts
+            u32::try_from(size.saturating_sub(if subnet.is_ipv6() { 1 } else { 2 })).unwrap_or(u32::MAX)
+        };
+        let subnets = self.families().into_iter().filter_map(|family| self.join_subnet(family));
+        subnets.map(last).fold(LAST_NODE_ID, u32::min)
+    }
+
+    /// Whether larger join subnets would have addresses for more nodes.
+    pub(crate) fn has_short_join_subnet(&self) -> bool {
+        self.last_node_id() < LAST_NODE_ID
+    }
+
     pub fn masquerade(&self, family: Family) -> Option<Masquerade> {
         Masquerade::find(&self.masquerade_subnets, family)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_node_id_has_an_address_in_the_join_subnet_of_each_family() {
+        let range = |cidr: &str, host_prefix| ClusterSubnet { cidr: cidr.parse().unwrap(), host_prefix };
+        let (v4, v6) = (range("10.128.0.0/14", 23), range("fd01::/48", 64));
+        for (pods, join, last) in [
+            (vec![v4], ["100.64.0.0/16", "fd98::/125"], 65_533),
+            (vec![v4], ["100.64.0.0/17", "fd98::/64"], 32_766),
+            (vec![v4], ["100.64.0.0/29", "fd98::/64"], 6),
+            (vec![v6], ["100.64.0.0/29", "fd98::/64"], 65_533),
+            (vec![v6], ["100.64.0.0/29", "fd98::/125"], 7),
+            (vec![v6, v4], ["100.64.0.0/28", "fd98::/125"], 7),
+            (vec![v6, v4], ["100.64.0.0/32", "::/0"], 0),
+        ] {
+            let join_subnets = join.map(|subnet| subnet.parse::<Subnet>().unwrap()).into();
+            let network = NetworkSettings { cluster_subnets: pods, join_subnets, ..<_>::default() };
+            assert_eq!(network.last_node_id(), last, "{network:?}");
+        }
     }
 }

@@ -50,7 +50,6 @@ use crate::{
 
 /// The first node id: ovn-kubernetes keeps 0 unused and 1 for the cluster router.
 const FIRST_NODE_ID: u32 = 2;
-const LAST_NODE_ID: u32 = 65_533;
 
 /// The objects of the cluster and the decisions about them; see the module.
 #[derive(Debug)]
@@ -96,6 +95,7 @@ impl World {
         }
         let mut row_names = RowNames::default();
         row_names.enter(&Named::Cluster);
+        let ids = IdPool::new(FIRST_NODE_ID, network.last_node_id());
         Self {
             row_names,
             services: Services::new(network.address_rules()),
@@ -108,7 +108,7 @@ impl World {
             sites: BTreeMap::new(),
             joined: Joined::default(),
             subnets,
-            ids: IdPool::new(FIRST_NODE_ID, LAST_NODE_ID),
+            ids,
             switches: BTreeMap::new(),
             pods_on: BTreeMap::new(),
             namespaces_by: HashMap::new(),

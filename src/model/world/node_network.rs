@@ -5,6 +5,11 @@ use ovnkube_ipam::{Mac, Subnet};
 
 /// The reason reported when a range has no free subnet.
 pub(super) const SUBNETS_EXHAUSTED: &str = "SubnetsExhausted";
+/// The reason reported when no id is free.
+pub(super) const IDS_EXHAUSTED: &str = "NodeIDsExhausted";
+
+/// The condition's reason for each of these.
+const LACKS: [(&str, &str); 2] = [(IDS_EXHAUSTED, "NoNodeID"), (SUBNETS_EXHAUSTED, "NoSubnet")];
 
 /// The network decided for a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,9 +26,12 @@ pub struct NodeNetwork {
 }
 
 impl NodeNetwork {
-    /// The message about exhausted ranges, if the node lacks a subnet because of them.
-    pub fn exhausted(&self) -> Option<&str> {
-        self.problems.iter().find(|(reason, _)| *reason == SUBNETS_EXHAUSTED).map(|(_, message)| message.as_str())
+    /// Reason and message of the node's condition, if it lacks an id or a subnet because none is left.
+    pub fn lacks(&self) -> Option<(&'static str, &str)> {
+        self.problems.iter().find_map(|(event, message)| {
+            let (_, reason) = LACKS.into_iter().find(|(of, _)| of == event)?;
+            Some((reason, message.as_str()))
+        })
     }
 
     /// The address of the node's router port, `.1` of each subnet.

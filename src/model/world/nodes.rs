@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use ovnkube_ipam::{Subnet, SubnetPool};
 
 use super::World;
-use super::node_network::{NodeNetwork, SUBNETS_EXHAUSTED};
+use super::node_network::{IDS_EXHAUSTED, NodeNetwork, SUBNETS_EXHAUSTED};
 use super::used::{Claims, best};
 use crate::{Affected, Family, Name, Node, Notice, Object, PodKey, Severity, keys};
 
@@ -101,17 +101,18 @@ impl World {
         !self.keeps_own_subnets(name) && !RESERVED_NAMES.contains(&name.as_ref())
     }
 
-    /// Settles the node and its switch; true if it gave up a subnet.
+    /// Settles the node and its switch; true if it gave up its id or a subnet.
     fn gives_up(&mut self, name: &Name) -> bool {
         let held = |world: &Self| {
-            let network = world.node_networks.get(name).into_iter();
-            network.flat_map(|network| network.subnets.iter().chain(&network.foreign)).copied().collect::<Vec<_>>()
+            let network = world.node_networks.get(name);
+            let subnets = network.into_iter().flat_map(|network| network.subnets.iter().chain(&network.foreign));
+            (network.and_then(|network| network.id), subnets.copied().collect::<Vec<_>>())
         };
-        let had = held(self);
+        let (had_id, had) = held(self);
         self.settle_node(name);
         self.settle_switch(name);
-        let has = held(self);
-        had.iter().any(|subnet| !has.contains(subnet))
+        let (id, has) = held(self);
+        had_id.is_some() && had_id != id || had.iter().any(|subnet| !has.contains(subnet))
     }
 
     fn settle_node(&mut self, name: &Name) {
@@ -237,7 +238,7 @@ impl World {
         }
     }
 
-    /// Gives the node the id and the subnets that it lacks.
+    /// Gives the node the id and the subnets that it lacks: all or none of them, if no id is left.
     fn allocate_node(&mut self, name: &Name) {
         let Some(network) = self.node_networks.get_mut(name) else { return };
         if self.nodes.get(name).is_some_and(|n| n.foreign_subnet.is_some()) {
@@ -246,8 +247,12 @@ impl World {
         if network.id.is_none() {
             match self.ids.allocate() {
                 Ok(id) => network.id = Some(id),
+                // without its address in the join subnets, its pods would reach nothing outside of the cluster
                 Err(error) => {
-                    network.problems.push(("NodeIDsExhausted", format!("cannot give the node a number: {error}")));
+                    let remedy =
+                        if self.settings.has_short_join_subnet() { ", or set larger join subnets" } else { "" };
+                    let message = format!("cannot give the node a number: {error}; remove nodes{remedy}");
+                    return network.problems.push((IDS_EXHAUSTED, message));
                 }
             }
         }

@@ -9,7 +9,7 @@
 //! k8s.ovn.org/network-ids                      {"default":"0"}
 //! ```
 //!
-//! A node for which no subnet is left has the condition NetworkUnavailable until there is one, so that no pod is
+//! A node for which no id or no subnet is left has the condition NetworkUnavailable until there is one, so that no pod is
 //! scheduled there.
 //!
 //! Entries of other networks in the same annotations are kept. Edits by others are corrected.
@@ -19,9 +19,6 @@ use serde_json::{Map, Value, json};
 
 use crate::feature::affected_nodes;
 use crate::{Feature, Patch, PatchTarget, Seen, Unavailable, Want};
-
-/// Reason of the condition while the ranges are exhausted.
-const NO_SUBNET: &str = "NoSubnet";
 
 pub struct NodeAnnotations;
 
@@ -62,12 +59,13 @@ impl Feature for NodeAnnotations {
     }
 }
 
-/// Sets the condition on a node without a subnet, and clears it once the node has one. It is also cleared where
+/// Sets the condition on a node without an id or a subnet, and clears it once the node has them. It is also cleared where
 /// others set it on a node with subnets, as clouds do on new nodes.
 fn unavailable(node: &Node, network: &NodeNetwork) -> Option<Unavailable> {
-    match (network.exhausted(), node.network_unavailable.as_deref()) {
-        (Some(_), Some(NO_SUBNET)) | (None, None) => None,
-        (Some(message), _) => Some(Unavailable { status: true, reason: NO_SUBNET, message: message.to_owned() }),
+    match (network.lacks(), node.network_unavailable.as_deref()) {
+        (None, None) => None,
+        (Some((reason, _)), Some(have)) if have == reason => None,
+        (Some((reason, message)), _) => Some(Unavailable { status: true, reason, message: message.to_owned() }),
         (None, Some(_)) if network.subnets.is_empty() => None,
         (None, Some(_)) => {
             Some(Unavailable { status: false, reason: "SubnetAssigned", message: "the node has its subnets".into() })
