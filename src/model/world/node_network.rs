@@ -34,6 +34,11 @@ impl NodeNetwork {
         })
     }
 
+    /// Whether this is the condition's reason of a node that lacks something.
+    pub fn may_lack(reason: &str) -> bool {
+        LACKS.iter().any(|(_, of)| *of == reason)
+    }
+
     /// The address of the node's router port, `.1` of each subnet.
     pub fn gateways(&self) -> impl Iterator<Item = IpNetwork> + '_ {
         self.subnets.iter().filter_map(|s| s.nth_with_prefix(1))

@@ -34,19 +34,14 @@ impl Feature for NodeAnnotations {
     }
 
     fn want(name: &Name, world: &World) -> Want {
-        let (Some(node), Some(network)) = (world.nodes.get(name), world.node_networks.get(name)) else {
-            return Want::default();
-        };
-        let annotations: Vec<_> = [
-            (keys::NODE_ID, network.id.map(|id| id.to_string())),
-            (keys::NODE_SUBNETS, subnets(node, network)),
-            (keys::JOIN_ADDRESSES, join_addresses(node, network, &world.settings)),
-            (keys::NETWORK_IDS, Some(with_default(node, keys::NETWORK_IDS, json!("0")))),
-        ]
-        .into_iter()
-        .filter_map(|(key, value)| Some((key, value?)))
-        .filter(|(key, value)| node.written.get(*key).map(AsRef::as_ref) != Some(value.as_str()))
-        .collect();
+        let Some(node) = world.nodes.get(name) else { return Want::default() };
+        // none for a node that manages its own subnets
+        let network = world.node_networks.get(name);
+        let annotations: Vec<_> = network
+            .into_iter()
+            .flat_map(|network| given(node, network, &world.settings))
+            .filter(|(key, value)| node.written.get(*key).map(AsRef::as_ref) != Some(value.as_str()))
+            .collect();
         let network_unavailable = unavailable(node, network);
         if annotations.is_empty() && network_unavailable.is_none() {
             return Want::default();
@@ -59,17 +54,35 @@ impl Feature for NodeAnnotations {
     }
 }
 
-/// Sets the condition on a node without an id or a subnet, and clears it once the node has them. It is also cleared where
-/// others set it on a node with subnets, as clouds do on new nodes.
-fn unavailable(node: &Node, network: &NodeNetwork) -> Option<Unavailable> {
-    match (network.lacks(), node.network_unavailable.as_deref()) {
-        (None, None) => None,
+fn given(
+    node: &Node,
+    network: &NodeNetwork,
+    settings: &NetworkSettings,
+) -> impl Iterator<Item = (&'static str, String)> {
+    let all = [
+        (keys::NODE_ID, network.id.map(|id| id.to_string())),
+        (keys::NODE_SUBNETS, subnets(node, network)),
+        (keys::JOIN_ADDRESSES, join_addresses(node, network, settings)),
+        (keys::NETWORK_IDS, Some(with_default(node, keys::NETWORK_IDS, json!("0")))),
+    ];
+    all.into_iter().filter_map(|(key, value)| Some((key, value?)))
+}
+
+/// Sets the condition on a node without an id or a subnet, and clears it once the node has them, or manages its own
+/// subnets. It is also cleared where others set it on a node with subnets, as clouds do on new nodes.
+fn unavailable(node: &Node, network: Option<&NodeNetwork>) -> Option<Unavailable> {
+    let cleared = |reason, message: &str| Some(Unavailable { status: false, reason, message: message.to_owned() });
+    match (network.and_then(NodeNetwork::lacks), node.network_unavailable.as_deref()) {
         (Some((reason, _)), Some(have)) if have == reason => None,
         (Some((reason, message)), _) => Some(Unavailable { status: true, reason, message: message.to_owned() }),
-        (None, Some(_)) if network.subnets.is_empty() => None,
-        (None, Some(_)) => {
-            Some(Unavailable { status: false, reason: "SubnetAssigned", message: "the node has its subnets".into() })
+        (None, Some(_)) if network.is_some_and(|network| !network.subnets.is_empty()) => {
+            cleared("SubnetAssigned", "the node has its subnets")
         }
+        (None, Some(have)) if NodeNetwork::may_lack(have) => {
+            cleared("NotManaged", "the node gets no subnet from ovnkube")
+        }
+        // if others have set it, they know when it is over
+        (None, _) => None,
     }
 }
 
