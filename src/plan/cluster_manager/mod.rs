@@ -12,7 +12,8 @@
 //! A node for which no id or no subnet is left has the condition NetworkUnavailable until there is one, so that no pod is
 //! scheduled there.
 //!
-//! Entries of other networks in the same annotations are kept. Edits by others are corrected.
+//! Entries of other networks in the same annotations are kept. Edits by others are corrected: a subnet that the node does
+//! not have is taken out, also while there is no other one for it.
 
 use ovnkube_model::{Affected, Family, Name, NetworkSettings, Node, NodeNetwork, Roles, World, keys};
 use serde_json::{Map, Value, json};
@@ -87,11 +88,15 @@ fn unavailable(node: &Node, network: Option<&NodeNetwork>) -> Option<Unavailable
 }
 
 fn subnets(node: &Node, network: &NodeNetwork) -> Option<String> {
+    if network.subnets.is_empty() {
+        // what is annotated is another node's, or of no range: the node's agent must not use it
+        return (!node.subnets.is_empty()).then(|| without_default(node, keys::NODE_SUBNETS));
+    }
     let mut subnets = network.subnets.clone();
     // an annotation with the same subnets in another order is not written again
     subnets.sort_by_key(|subnet| node.subnets.iter().position(|s| s == subnet).unwrap_or(usize::MAX));
     let subnets: Vec<_> = subnets.iter().map(ToString::to_string).collect();
-    (!subnets.is_empty()).then(|| with_default(node, keys::NODE_SUBNETS, json!(subnets)))
+    Some(with_default(node, keys::NODE_SUBNETS, json!(subnets)))
 }
 
 fn join_addresses(node: &Node, network: &NodeNetwork, settings: &NetworkSettings) -> Option<String> {
@@ -105,14 +110,25 @@ fn join_addresses(node: &Node, network: &NodeNetwork, settings: &NetworkSettings
     Some(with_default(node, keys::JOIN_ADDRESSES, Value::Object(addresses)))
 }
 
+/// The annotation's text without the default network, other networks' entries kept.
+fn without_default(node: &Node, key: &str) -> String {
+    let mut networks = networks(node, key);
+    networks.remove("default");
+    Value::Object(networks).to_string()
+}
+
 /// The annotation's text with `value` for the default network, other networks' entries kept.
 fn with_default(node: &Node, key: &str, value: Value) -> String {
-    let have = node.written.get(key).and_then(|text| serde_json::from_str(text).ok());
-    let mut networks: Map<String, Value> = have.unwrap_or_default();
+    let mut networks = networks(node, key);
     if networks.get("default") == Some(&value) {
         // equal except for spacing or order: not worth a write
         return node.written.get(key).map(ToString::to_string).unwrap_or_default();
     }
     networks.insert("default".into(), value);
     Value::Object(networks).to_string()
+}
+
+/// The annotation's entries; none if it cannot be read.
+fn networks(node: &Node, key: &str) -> Map<String, Value> {
+    node.written.get(key).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
