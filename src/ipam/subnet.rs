@@ -87,18 +87,11 @@ impl Subnet {
         Some(Self { base, prefix })
     }
 
-    /// What is left of it without `others`, in as few subnets as possible.
-    pub fn without(self, others: &[Self]) -> Vec<Self> {
+    /// What is left of it without `others`, in as few subnets as possible; `None` for more than `most`, which is found
+    /// without making them all.
+    pub fn without(self, others: &[Self], most: usize) -> Option<Vec<Self>> {
         let mut left = Vec::new();
-        self.leave(others, usize::MAX, &mut left);
-        left
-    }
-
-    /// How many subnets [`Self::without`] would return; `None` for more than `most`, which is found without
-    /// making them all.
-    pub fn pieces_without(self, others: &[Self], most: usize) -> Option<usize> {
-        let mut left = Vec::new();
-        self.leave(others, most, &mut left).then_some(left.len())
+        self.leave(others, most, &mut left).then_some(left)
     }
 
     /// Collects what is left; false once that would be more than `most`.

@@ -92,7 +92,7 @@ fn numbers_start_at_the_first() {
 fn subnets_without_others() {
     let left = |of: &str, others: &[&str]| {
         let others: Vec<_> = others.iter().map(|other| subnet(other)).collect();
-        subnet(of).without(&others).iter().map(ToString::to_string).collect::<Vec<_>>()
+        subnet(of).without(&others, 128).unwrap().iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(left("10.0.0.0/8", &[]), ["10.0.0.0/8"]);
     assert_eq!(left("10.0.0.0/8", &["10.64.0.0/10", "10.128.0.0/9", "11.0.0.0/8", "fd00::/8"]), ["10.0.0.0/10"]);
@@ -121,15 +121,15 @@ proptest! {
             (any_subnet(is_ipv6), prop::collection::vec(any_subnet(is_ipv6), 0..6))
         })
     ) {
-        let left = of.without(&others);
+        let left = of.without(&others, usize::MAX).unwrap();
         for n in 0..1u128 << of.host_bits() {
             let ip = of.nth(n).unwrap();
             let times = left.iter().filter(|subnet| subnet.contains(ip)).count();
             prop_assert_eq!(times, usize::from(!others.iter().any(|other| other.contains(ip))), "{}", ip);
         }
         prop_assert!(left.iter().all(|subnet| of.contains_subnet(*subnet)));
-        prop_assert_eq!(of.pieces_without(&others, left.len()), Some(left.len()));
-        prop_assert_eq!(left.len().checked_sub(1).and_then(|fewer| of.pieces_without(&others, fewer)), None);
+        prop_assert_eq!(of.without(&others, left.len()), Some(left.clone()));
+        prop_assert_eq!(left.len().checked_sub(1).and_then(|fewer| of.without(&others, fewer)), None);
         // two halves of one subnet would be one
         let double = |a: Subnet| a.prefix().checked_sub(1).map(|prefix| {
             Subnet::of(ipnetwork::IpNetwork::new(a.base(), prefix).unwrap())

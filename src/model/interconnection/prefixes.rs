@@ -128,7 +128,7 @@ impl Judge<'_> {
     pub(super) fn pieces(&self, prefix: Subnet) -> Option<Vec<Subnet>> {
         let within = self.closed.range(prefix..).map(|(range, _)| *range);
         let within: Vec<Subnet> = within.take_while(|range| prefix.contains(range.base())).collect();
-        prefix.pieces_without(&within, MOST_PREFIXES).map(|_| prefix.without(&within))
+        prefix.without(&within, MOST_PREFIXES)
     }
 
     /// Where a cluster can be reached.

@@ -153,6 +153,6 @@ impl Size {
 fn prefixes(block: &Block, most: usize) -> Option<usize> {
     match block.except.as_slice() {
         few @ ([] | [_]) => Some(1 + few.len()),
-        several => block.cidr.pieces_without(several, most),
+        several => block.cidr.without(several, most).map(|left| left.len()),
     }
 }

@@ -41,10 +41,12 @@ impl Services {
         let all = self.owners.rules.pods.iter().copied().filter(|pods| Family::of_subnet(*pods) == family);
         // the ACL lists them for each of these
         let most = MOST_PREFIXES / at.len().max(1);
-        let count = |left: usize, pods: Subnet| Some(left - pods.pieces_without(&ranges, left)?);
-        let is_everyone = all.clone().try_fold(most, count).is_none();
-        let pods: Vec<_> =
-            if is_everyone { all.collect() } else { all.flat_map(|pods| pods.without(&ranges)).collect() };
+        let left = all.clone().try_fold(Vec::new(), |mut left, pods| {
+            left.extend(pods.without(&ranges, most - left.len())?);
+            Some(left)
+        });
+        let is_everyone = left.is_none();
+        let pods: Vec<_> = left.unwrap_or_else(|| all.collect());
         (!at.is_empty() && !pods.is_empty()).then_some(KeptOut { pods, at, is_everyone })
     }
 

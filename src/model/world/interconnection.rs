@@ -17,6 +17,9 @@ use crate::{
 /// pods and nodes from being written.
 const NAMED: usize = 10;
 
+/// Ranges of pods that are cut into more parts are not offered.
+const MOST_PARTS: usize = 100_000;
+
 impl World {
     /// A transit switch that is used, with its number: switches use the gateways in turn.
     pub fn transit_switch(&self, name: &Name) -> Option<(usize, &TransitSwitch)> {
@@ -155,10 +158,15 @@ impl World {
     pub fn offered_ranges(&self) -> (Vec<Subnet>, usize) {
         let closed = self.joined.closed().into_keys().chain(self.settings.transit_subnets.iter().copied());
         let closed: Vec<Subnet> = closed.collect();
-        let ranges = self.settings.cluster_subnets.iter();
-        let mut open: Vec<Subnet> = ranges.flat_map(|range| range.cidr.without(&closed)).collect();
+        let (mut open, mut more) = (Vec::new(), 0);
+        for range in &self.settings.cluster_subnets {
+            match range.cidr.without(&closed, MOST_PARTS) {
+                Some(left) => open.extend(left),
+                None => more += MOST_PARTS,
+            }
+        }
         open.sort_by_key(|range| (range.prefix(), *range));
-        let more = open.len().saturating_sub(MOST_PREFIXES);
+        more += open.len().saturating_sub(MOST_PREFIXES);
         open.truncate(MOST_PREFIXES);
         (open, more)
     }

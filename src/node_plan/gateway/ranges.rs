@@ -7,6 +7,10 @@ use ovnkube_model::{Object, ServiceCidr, Subnet};
 use crate::Warning;
 use crate::services::Want;
 
+/// Limit for the pieces of all ranges: each is a route of the host and an element of its filters. Whoever controls a node can
+/// claim many addresses.
+const MOST_PIECES: usize = 10_000;
+
 /// The ranges in which no service may have an address, by purpose.
 pub struct Taken<'a> {
     pub cluster: &'a [Subnet],
@@ -18,6 +22,9 @@ pub struct Taken<'a> {
 
 /// The ranges that are served, in as few pieces as possible; and warnings about the others, in their objects' order.
 pub fn of_services(node: &str, given: &[Subnet], want: &Want, taken: &Taken<'_>) -> (Vec<Subnet>, Vec<Warning>) {
+    let nodes: Vec<_> = want.nodes.iter().flatten().map(|ip| Subnet::of(IpNetwork::from(*ip))).collect();
+    let whole_or_without = |range: &Subnet| range.without(&nodes, MOST_PIECES).unwrap_or_else(|| vec![*range]);
+    let mut pieces: Vec<_> = given.iter().flat_map(whole_or_without).collect();
     let (mut served, mut wrong) = (given.to_vec(), Vec::new());
     for (name, ServiceCidr { uid, cidrs, bad }) in &want.ranges {
         let mut warn = |reason, message| {
@@ -32,19 +39,27 @@ pub fn of_services(node: &str, given: &[Subnet], want: &Want, taken: &Taken<'_>)
             if served.contains(cidr) {
                 continue;
             }
-            match taken.by(*cidr) {
+            let left = match taken.by(*cidr) {
                 // until the addresses of nodes are known, some of it may be theirs
-                None => served.extend(want.nodes.as_ref().map(|_| *cidr)),
-                Some(whose) => {
-                    let message =
-                        format!("cannot reach services of {cidr} from node {node}: the range overlaps {whose}");
+                None if want.nodes.is_none() => continue,
+                None => {
+                    let left = cidr.without(&nodes, MOST_PIECES.saturating_sub(pieces.len()));
+                    left.ok_or_else(|| "has addresses of too many nodes".to_owned())
+                }
+                Some(whose) => Err(format!("overlaps {whose}")),
+            };
+            match left {
+                Ok(left) => {
+                    served.push(*cidr);
+                    pieces.extend(left);
+                }
+                Err(why) => {
+                    let message = format!("cannot reach services of {cidr} from node {node}: the range {why}");
                     warn("RangeConflict", format!("{message}; use another range"));
                 }
             }
         }
     }
-    let nodes: Vec<_> = want.nodes.iter().flatten().map(|ip| Subnet::of(IpNetwork::from(*ip))).collect();
-    let mut pieces: Vec<_> = served.iter().flat_map(|range| range.without(&nodes)).collect();
     // ranges may contain each other
     pieces.sort_unstable();
     pieces.dedup();

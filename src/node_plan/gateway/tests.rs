@@ -79,6 +79,12 @@ fn ranges_of_objects_are_served_unless_they_overlap_others() {
     let pieces = "10.97.0.0/30 10.97.0.4/32 10.97.0.6/31 10.97.0.8/29 10.97.0.16/28";
     assert_eq!(of(&[&["10.97.0.0/27"]]).0, pieces);
     assert_eq!(of(&[&["10.97.0.0/27", "10.97.0.4/30"]]).0, pieces);
+    // those of a node that claims a great many leave too many pieces of it
+    let address = |n: u32| IpAddr::from(std::net::Ipv4Addr::from(0x0a61_0000 + 2 * n));
+    *nodes.borrow_mut() = Some((0..12_000).map(address).collect());
+    let (all, wrong) = of(&[&["10.97.0.0/16"], &["10.98.0.0/16"]]);
+    assert_eq!((all.as_str(), wrong.len()), ("10.98.0.0/16", 1));
+    assert!(wrong[0].message.contains("10.97.0.0/16 from node n1: the range has addresses of too many nodes"));
     // any address may belong to a node
     *nodes.borrow_mut() = None;
     assert_eq!(of(&[&["10.96.0.0/16", "10.97.0.0/16"]]), (String::new(), vec![]));

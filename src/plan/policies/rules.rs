@@ -211,7 +211,8 @@ fn block_match(block: &Block, end: &str) -> Option<String> {
         [] => Some(format!("{end} == {cidr}")),
         [one] => Some(format!("{end} == {cidr} && {end} != {{{one}}}")),
         several => {
-            let left: Vec<_> = cidr.without(several).iter().map(ToString::to_string).collect();
+            // a policy with a block that leaves too many is not read
+            let left: Vec<_> = cidr.without(several, usize::MAX)?.iter().map(ToString::to_string).collect();
             (!left.is_empty()).then(|| format!("{end} == {{{}}}", left.join(", ")))
         }
     }
