@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::size::{Ports, Size};
 use super::{Block, Direction, NetworkPolicy, Peer, PolicyPort, Rule};
 use crate::selector::{LONGEST_TEXT, SelectorFields};
-use crate::service::MOST_REPORTED;
+use crate::service::{MOST_REPORTED, decimal};
 use crate::{BadField, Meta, Protocol, Selector, Subnet, keys};
 
 /// Longest name of a port.
@@ -195,8 +195,7 @@ fn read_selector(field: &str, fields: &SelectorFields) -> Result<Selector, Strin
 
 fn read_block(fields: &BlockFields, index: u32) -> Result<Block, String> {
     let cidr = |field: &str, text: &str| -> Result<Subnet, String> {
-        let net: ipnetwork::IpNetwork = text
-            .parse()
+        let net = decimal::<ipnetwork::IpNetwork>(text)
             .ok()
             .filter(|_| text.contains('/'))
             .ok_or_else(|| format!("ipBlock.{field}: {text:?} is not a CIDR such as 192.0.2.0/24"))?;

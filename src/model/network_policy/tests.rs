@@ -118,6 +118,23 @@ fn invalid_parts_select_nothing_and_the_rest_works() {
     assert_eq!(fields, expected);
 }
 
+/// API servers accept them, and read decimal numbers.
+#[test]
+fn leading_zeros_of_blocks_are_ignored() {
+    let read = |cidr: &str, except: &str| {
+        let block = format!(r#"{{"cidr":"{cidr}","except":["{except}"]}}"#);
+        let policy = policy(&format!(r#"{{"ingress":[{{"from":[{{"ipBlock":{block}}}]}}]}}"#));
+        let peers = policy.ingress.unwrap()[0].peers.clone().unwrap();
+        let blocks = peers.iter().filter_map(|peer| if let Peer::Block(block) = peer { Some(block) } else { None });
+        blocks.map(|block| format!("{} {:?}", block.cidr, block.except)).collect::<Vec<_>>()
+    };
+    assert_eq!(read("010.000.0.0/08", "10.016.0.0/012"), ["10.0.0.0/8 [10.16.0.0/12]"]);
+    assert_eq!(read("2001:db8::/032", "2001:0db8:0001::/048"), ["2001:db8::/32 [2001:db8:1::/48]"]);
+    for bad in ["0300.0.0.0/8", "010.0.0.0", "0x10.0.0.0/8", "10.0.0/8", "/8", "0/0"] {
+        assert_eq!(read(bad, "10.16.0.0/12"), [""; 0], "{bad}");
+    }
+}
+
 /// A block that excludes all of itself, or nothing, is a mistake.
 #[test]
 fn exceptions_are_inside_their_block() {
