@@ -144,6 +144,9 @@ fn check_restart(world: &mut World) {
 /// I3: there are exactly the rows that a first start would make, and the annotations need no change.
 fn check_fresh_start(world: &World, rows: &Dump) {
     let mut fresh = World::new(0, &[100], world.network.clone(), world.api.without_past());
+    if world.nb.is_pair() {
+        fresh.nb.make_pair();
+    }
     fresh.heal();
     fresh.run_until(QUIET_WITHOUT_FAULTS);
     settle(&mut fresh, QUIET_WITHOUT_FAULTS);

@@ -185,6 +185,7 @@ impl Database {
     fn run(&mut self, op: &Value, holds: &impl Fn(&str) -> bool) -> Result<Value, Refusal> {
         match op["op"].as_str().unwrap_or_default() {
             "comment" | "commit" => return Ok(json!({})),
+            "abort" => return Err(Refusal("aborted", "aborted by request".into())),
             "assert" if holds(op["lock"].as_str().unwrap_or_default()) => return Ok(json!({})),
             "assert" => return Err(Refusal("not owner", "Asserted lock not held.".into())),
             _ => {}

@@ -20,6 +20,11 @@ use crate::world::World;
 /// First half of the uuids of other programs' rows.
 const OTHERS: u128 = 0xf0e1_0000_0000_4000_8000_0000_0000_0000;
 
+/// Whether another program has made a row.
+pub(crate) fn is_others(uuid: Uuid) -> bool {
+    uuid.as_u128() >> 64 == OTHERS >> 64
+}
+
 pub(crate) fn node(number: usize) -> String {
     format!("n{number}")
 }
@@ -325,7 +330,7 @@ pub(crate) fn mutate(place: Place, how: &str, uuid: Uuid) -> Value {
 fn meddle(world: &mut World, kind: usize, seed: u64) {
     let observer = &world.observer;
     let is_taken = |uuid: Uuid| observer.taken.contains(&uuid) || observer.foreign.iter().any(|f| f.uuid == uuid);
-    let is_foreign = |uuid: Uuid| uuid.as_u128() >> 64 == OTHERS >> 64 || is_taken(uuid);
+    let is_foreign = |uuid: Uuid| is_others(uuid) || is_taken(uuid);
     let pick = |table: &Table| {
         let ours: Vec<_> = world.nb.database.rows(table).map(|(uuid, _)| uuid).filter(|u| !is_foreign(*u)).collect();
         (!ours.is_empty()).then(|| ours[seed as usize % ours.len()])

@@ -40,7 +40,7 @@ use northbound::{Fate, Northbound};
 use observer::Place;
 use ovnkube_ovn::nb::{logical_switch as ls, logical_switch_port as lsp};
 use play::{Played, play, shortened};
-use serde_json::json;
+use serde_json::{Value, json};
 use story::{Event, Fault, Story};
 use world::World;
 
@@ -267,6 +267,50 @@ fn a_leader_that_lags_shows_older_rows() {
     assert_eq!(switches(&nb.catch_up()), [2, 3, 4]);
     assert!(!nb.leader_lags());
     assert_eq!(switches(&add(&mut nb, 5)), [5]);
+}
+
+/// As long as it is one; then it may lack what the other one did last.
+#[test]
+fn a_backup_takes_no_writes() {
+    let mut nb = Northbound::new(Database::empty());
+    nb.make_pair();
+    let transact = |nb: &mut Northbound, conn: u64, ops: &[Value]| {
+        let params: Vec<_> = [json!("OVN_Northbound")].into_iter().chain(ops.iter().cloned()).collect();
+        let ask = json!({"id": 1, "method": "transact", "params": params});
+        let (messages, _) = nb.handle(conn, &ask, Fate::Normal);
+        messages.into_iter().map(|(_, text)| text).collect::<String>()
+    };
+    let insert = |number: u8| {
+        let uuid = format!("00000000-0000-4000-8000-0000000000{number:02}");
+        json!({"op": "insert", "table": "Logical_Switch", "uuid": uuid, "row": {"name": format!("switch-{number}")}})
+    };
+    let is_backup = |nb: &mut Northbound, conn: u64| {
+        let nothing = json!([["_uuid", "==", ["uuid", "00000000-0000-0000-0000-000000000000"]]]);
+        let update = json!({"op": "update", "table": "NB_Global", "where": nothing, "row": {}});
+        let said = transact(nb, conn, &[update, json!({"op": "abort"})]);
+        let (refused, aborted) = (said.contains("not allowed"), said.contains("aborted"));
+        assert!(refused != aborted, "{said}");
+        refused
+    };
+    let switches = |nb: &Northbound| nb.database.rows(ls::TABLE).count();
+    nb.open(1);
+    transact(&mut nb, 1, &[insert(1)]);
+    transact(&mut nb, 1, &[insert(2)]);
+    assert!(!is_backup(&mut nb, 1) && switches(&nb) == 2);
+    let (_, lost) = nb.fail_over(1, false);
+    assert!(lost.len() == 1 && switches(&nb) == 1);
+    // the address still leads to the former one
+    nb.open(2);
+    assert!(is_backup(&mut nb, 1) && is_backup(&mut nb, 2));
+    assert!(transact(&mut nb, 1, &[insert(3)]).contains("not allowed") && switches(&nb) == 1);
+    nb.lead_to_active();
+    nb.open(3);
+    assert!(!nb.is_reached(1) && nb.is_reached(3) && !is_backup(&mut nb, 3));
+    transact(&mut nb, 3, &[insert(3)]);
+    assert_eq!(switches(&nb), 2);
+    nb.fail_over(0, true);
+    nb.open(4);
+    assert!(!nb.is_open(3) && !is_backup(&mut nb, 4) && switches(&nb) == 2);
 }
 
 /// Else a seed could not be played again.

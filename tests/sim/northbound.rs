@@ -1,4 +1,5 @@
-//! The server of the northbound database: sessions, monitors, locks, and whether it leads its cluster.
+//! The servers of the northbound database: sessions, monitors, locks, and which member leads the cluster, or which server of a pair
+//! takes writes.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -15,8 +16,8 @@ const ROW: &str = "11111111-1111-4111-8111-111111111111";
 /// Id of the server.
 const SERVER: &str = "22222222-2222-4222-8222-222222222222";
 
-/// By so many transactions a member can lag behind at most.
-const RECENT: usize = 4;
+/// By so many transactions a member can lag behind at most, or a backup.
+pub(crate) const RECENT: usize = 4;
 
 /// Messages to clients.
 pub(crate) type Messages = Vec<(Conn, String)>;
@@ -36,6 +37,8 @@ pub(crate) struct Northbound {
     /// The last transactions, each with its id.
     recent: VecDeque<(Uuid, Vec<Change>)>,
     lagging: Option<Lagging>,
+    /// It is no cluster but an active server and a backup, numbers 0 and 1.
+    pair: Option<Pair>,
     /// All rows after so many commits, as a monitor gets them: several masters ask for the same.
     download: Option<(u128, Wanted, String)>,
 }
@@ -48,10 +51,19 @@ struct Lagging {
     missing: Vec<(Uuid, Vec<Change>)>,
 }
 
+/// Which server takes writes, and to which one the address leads. The other one copies all, but perhaps lacks the last transactions.
+#[derive(Clone, Copy, Default)]
+struct Pair {
+    active: u64,
+    reached: u64,
+}
+
 #[derive(Default)]
 struct Session {
-    /// The member that led when it began. It passes transactions on to the one that leads.
+    /// The member that led when it began, which passes transactions on to the one that leads; or its server of a pair.
     member: u64,
+    /// Whether its server of a pair has taken writes since it began.
+    was_active: bool,
     /// Its name for the monitor, and what it monitors.
     monitor: Option<(Value, Wanted)>,
     knows_server: bool,
@@ -81,19 +93,31 @@ impl Northbound {
             leader: 0,
             recent: VecDeque::new(),
             lagging: None,
+            pair: None,
             download: None,
         }
+    }
+
+    /// From the beginning it is an active-backup pair.
+    pub(crate) fn make_pair(&mut self) {
+        self.pair = Some(Pair::default());
+    }
+
+    pub(crate) fn is_pair(&self) -> bool {
+        self.pair.is_some()
     }
 
     /// The files of all members are made again with these rows. `is_another`: as those of another cluster.
     pub(crate) fn begin_again(&mut self, database: Database, is_another: bool) {
         let (cluster, births) = (self.cluster + u64::from(is_another), self.births + 1);
-        *self = Self { cluster, births, leads: self.leads, leader: self.leader, ..Self::new(database) };
+        let Self { leads, leader, pair, .. } = *self;
+        *self = Self { cluster, births, leads, leader, pair, ..Self::new(database) };
     }
 
     pub(crate) fn open(&mut self, conn: Conn) {
-        let session = Session { member: self.leader, ..Session::default() };
-        self.sessions.insert(conn, session);
+        let member = self.pair.map_or(self.leader, |pair| pair.reached);
+        let was_active = self.pair.is_some_and(|pair| pair.active == member);
+        self.sessions.insert(conn, Session { member, was_active, ..Session::default() });
     }
 
     /// Ends a session; returns what others get for it.
@@ -128,6 +152,45 @@ impl Northbound {
             return Vec::new();
         }
         self.about_servers(&json!({"leader": leads}))
+    }
+
+    /// The backup takes writes from now on, and lacks the last transactions, at most so many. `dies`: the other server does; else it
+    /// becomes the backup. Returns what clients of that are told, and the changes that are lost.
+    pub(crate) fn fail_over(&mut self, lost: usize, dies: bool) -> (Messages, Vec<Change>) {
+        let Some(Pair { active, .. }) = self.pair else { return (Vec::new(), Vec::new()) };
+        let before = self.database.all();
+        let at = self.recent.len().saturating_sub(lost);
+        let lost: Vec<_> = self.recent.split_off(at).into_iter().map(|(_, changes)| changes).collect();
+        lost.iter().rev().for_each(|changes| self.database.take_back(changes));
+        self.commits += 1;
+        self.pair = Some(Pair { active: 1 - active, reached: active });
+        self.sessions.values_mut().for_each(|session| session.was_active |= session.member != active);
+        let mut messages = Vec::new();
+        if dies {
+            self.sessions.retain(|_, session| session.member != active);
+            self.locks.retain(|(server, _), _| *server != active);
+            self.lead_to_active();
+        } else {
+            // it deletes its rows, and then copies those of the other one
+            let deleted = before.into_iter().map(|change| Change { old: change.new, new: None, ..change });
+            let is_its = |session: &Session| session.member == active;
+            messages.extend(self.updates(Uuid::nil(), &deleted.collect::<Vec<_>>(), is_its));
+            messages.extend(self.updates(Uuid::nil(), &self.database.all(), is_its));
+        }
+        (messages, lost.concat())
+    }
+
+    /// The address leads to the server that takes writes.
+    pub(crate) fn lead_to_active(&mut self) {
+        if let Some(pair) = &mut self.pair {
+            pair.reached = pair.active;
+        }
+    }
+
+    /// Whether the address still leads to the server of this session.
+    pub(crate) fn is_reached(&self, conn: Conn) -> bool {
+        let server = self.sessions.get(&conn).map(|session| session.member);
+        self.pair.is_none_or(|pair| server == Some(pair.reached))
     }
 
     /// The member that is elected next lacks the last transactions, at most so many, until it catches up.
@@ -222,6 +285,13 @@ impl Northbound {
     }
 
     fn about_server(&self, conn: Conn) -> Value {
+        if self.pair.is_some() {
+            let none = json!(["set", []]);
+            let row = json!({"name": NAME, "model": "standalone", "connected": true, "leader": true});
+            let mut row = row.as_object().cloned().unwrap_or_default();
+            row.extend(["cid", "sid", "index"].map(|column| (column.to_owned(), none.clone())));
+            return json!({"Database": {ROW: {"initial": row}}});
+        }
         let leads = self.leads && self.lock_of(conn, "").0 == self.leader;
         let id = format!("44444444-4444-4444-8444-{:012}", self.cluster);
         let cluster = json!({"cid": ["uuid", id], "sid": ["uuid", SERVER], "index": self.seen_by(conn).0 as u64});
@@ -239,8 +309,9 @@ impl Northbound {
         let tables = tables.filter_map(|(name, requests)| Some((DATABASE.table(name)?, requests)));
         let wanted = Some(tables.map(|(table, requests)| (table.id, columns(table, requests))).collect());
         let (commits, database) = self.seen_by(conn);
-        let last = self.id_of(commits).to_string();
-        let is_known = params[3] == json!(last);
+        // a server that is in no cluster has no ids of transactions
+        let last = self.pair.map_or(self.id_of(commits), |_| Uuid::nil()).to_string();
+        let is_known = self.pair.is_none() && params[3] == json!(last);
         if !is_known && self.download.as_ref().is_none_or(|(at, what, _)| *at != commits || *what != wanted) {
             let rows = database.update(&database.all(), &wanted, true);
             self.download = Some((commits, wanted.clone(), rows));
@@ -260,6 +331,12 @@ impl Northbound {
         let member = self.lock_of(conn, "").0;
         let Self { database, locks, .. } = self;
         let holds = |lock: &str| locks.get(&(member, lock.to_owned())).and_then(VecDeque::front) == Some(&conn);
+        if self.pair.is_some_and(|pair| pair.active != member) {
+            let was_active = self.sessions.get(&conn).is_some_and(|session| session.was_active);
+            assert!(was_active || is_question(ops), "a master writes to a server that was a backup all the time");
+            let results = as_backup(ops, holds);
+            return (vec![(conn, reply_of(id, &json!(results).to_string()))], Vec::new());
+        }
         let fate = if self.leads { fate } else { Fate::Unknown { committed: false } };
         let before = matches!(fate, Fate::Unknown { committed: false } | Fate::Refused).then(|| database.clone());
         let (mut results, mut changes) = database.transact(ops, holds);
@@ -286,7 +363,7 @@ impl Northbound {
             return Vec::new();
         }
         self.commits += 1;
-        let id = self.id_of(self.commits);
+        let id = self.pair.map_or(self.id_of(self.commits), |_| Uuid::nil());
         if self.recent.len() == RECENT {
             self.recent.pop_front();
         }
@@ -317,6 +394,25 @@ impl Northbound {
         }
         messages
     }
+}
+
+/// Whether a transaction only asks whether the server takes writes.
+pub(crate) fn is_question(ops: &[Value]) -> bool {
+    ops.last().is_some_and(|op| op["op"] == "abort")
+}
+
+/// What a backup answers: it does nothing that could write.
+fn as_backup(ops: &[Value], holds: impl Fn(&str) -> bool) -> Vec<Value> {
+    let error = |op: &Value| match op["op"].as_str().unwrap_or_default() {
+        "insert" | "update" | "mutate" | "delete" => Some("not allowed"),
+        "assert" if !holds(op["lock"].as_str().unwrap_or_default()) => Some("not owner"),
+        _ => None,
+    };
+    let first = ops.iter().enumerate().find_map(|(at, op)| Some((at, error(op)?)));
+    let mut results = vec![json!({}); first.map_or(ops.len(), |(at, _)| at)];
+    results.extend(first.map(|(_, error)| json!({"error": error, "details": "the server is a backup"})));
+    results.resize(ops.len(), Value::Null);
+    results
 }
 
 /// A reply with a result that is text already.

@@ -58,6 +58,29 @@ impl Observer {
         self.taken.retain(|uuid| cache.get(address_set::TABLE, *uuid).is_some());
     }
 
+    /// The database has lost these changes. Which rows are others' follows from their uuids, and from names (see `deeds.rs`).
+    pub(crate) fn lose(&mut self, database: &Database, lost: &[Change], is_others: impl Fn(Uuid) -> bool) {
+        let mut deleted = std::mem::take(&mut self.deleted);
+        // a switch that is there again may be removed again
+        let removed = lost.iter().filter(|change| change.table == ls::TABLE && change.new.is_none());
+        for name in removed.filter_map(|change| Some(change.old.as_ref()?.str(ls::NAME))) {
+            *deleted.entry(name.to_owned()).or_default() += 1;
+        }
+        let mut now = Self { deleted, ..Self::of(database) };
+        for table in DATABASE.tables {
+            for (uuid, row) in database.rows(table).filter(|(uuid, _)| is_others(*uuid)) {
+                let parent = now.cache.parents(uuid).next().filter(|_| !table.is_root);
+                let place =
+                    parent.map(|parent| Place { table: parent.table, uuid: parent.uuid, column: parent.column });
+                now.foreign.push(Foreign { uuid, row: Arc::clone(row), place });
+            }
+        }
+        let taken =
+            database.rows(address_set::TABLE).filter(|(_, row)| row.str(address_set::NAME).starts_with("taken"));
+        now.taken = taken.map(|(uuid, _)| uuid).collect();
+        *self = now;
+    }
+
     /// From now on no master may change what others have taken: each has seen that.
     pub(crate) fn protect_taken(&mut self) {
         let cache = &self.cache;

@@ -95,6 +95,9 @@ fn through(story: &Story) -> Played {
     let subnets = if story.small_ranges { pools::small_ranges(story.both_families) } else { usual };
     let settings = Settings { cluster_subnets: subnets.into(), ..Settings::default() };
     let mut world = World::new(story.seed, &story.clocks, settings.network(), ApiServer::new());
+    if story.pair {
+        world.nb.make_pair();
+    }
     for (gap, event) in &story.events {
         world.run_until(world.now + gap);
         match event {

@@ -4,6 +4,8 @@
 use ovnkube_policy_truth::Random;
 use serde::{Deserialize, Serialize};
 
+use crate::northbound::RECENT;
+
 pub(crate) const NODES: usize = 3;
 pub(crate) const NAMESPACES: usize = 3;
 pub(crate) const PODS: usize = 8;
@@ -18,6 +20,9 @@ const MORE_FAULTS: usize = 10;
 const UNTIL_REST: usize = 110;
 /// One of so many stories has small ranges.
 const SMALL: u64 = 17;
+/// In one of so many stories the database is an active-backup pair, which fails over so often at least.
+const PAIR: u64 = 5;
+const FAILOVERS: usize = 2;
 /// So many events happen when a master has gone to sleep, and then none until it wakes.
 const LAST_BEFORE_LULL: usize = 3;
 
@@ -31,6 +36,9 @@ pub(crate) struct Story {
     /// Few subnets and addresses, which are used up when everything is checked.
     #[serde(default)]
     pub(crate) small_ranges: bool,
+    /// The database is an active-backup pair, and no cluster.
+    #[serde(default)]
+    pub(crate) pair: bool,
     /// Milliseconds since the last event, and the event.
     pub(crate) events: Vec<(u64, Event)>,
 }
@@ -176,6 +184,13 @@ pub(crate) enum Fault {
         is_another: bool,
         length: u64,
     },
+    /// The backup of a pair takes writes, and lacks the last transactions for ever. The server that took them dies, and the address
+    /// leads to the other one after `length`; or it becomes a backup, and clients stay with it until the address moves.
+    FailsOver {
+        lost: usize,
+        dies: bool,
+        length: u64,
+    },
     /// The server refuses transactions of more operations than `most`, and does not say for which one.
     DatabaseRefuses {
         most: usize,
@@ -210,7 +225,28 @@ impl Story {
             let place = NODES + random.below(events.len() - NODES);
             put_in(&mut events, place, random.below(20) as u64, fault);
         }
-        Self { seed, clocks, both_families, small_ranges: seed % SMALL == SMALL - 1, events }
+        let pair = seed % PAIR == PAIR - 1;
+        if pair {
+            fail_over(&mut events, &mut Random::new(!seed));
+        }
+        Self { seed, clocks, both_families, small_ranges: seed % SMALL == SMALL - 1, pair, events }
+    }
+}
+
+/// A pair fails over where a cluster would have an election, or would not agree, and at other times.
+fn fail_over(events: &mut Vec<(u64, Event)>, random: &mut Random) {
+    let failover = |random: &mut Random| {
+        let (lost, dies) = (random.below(RECENT + 1), random.chance(50));
+        Event::Fault(Fault::FailsOver { lost, dies, length: 50 + random.below(8000) as u64 })
+    };
+    for (_, event) in events.iter_mut() {
+        if let Event::Fault(Fault::NoLeader { .. } | Fault::LeaderLags { .. } | Fault::ClusterError { .. }) = event {
+            *event = failover(random);
+        }
+    }
+    for _ in 0..FAILOVERS {
+        let place = NODES + random.below(events.len() - NODES);
+        events.insert(place, (random.below(20) as u64, failover(random)));
     }
 }
 

@@ -33,7 +33,11 @@ impl Sent {
     pub(crate) fn is_write(&self) -> bool {
         match self {
             Self::Asked { ask, .. } => ask.is_write(),
-            Self::Bytes { bytes, .. } => bytes.windows(10).any(|part| part == b"\"transact\""),
+            // one that is aborted only asks whether the server takes writes
+            Self::Bytes { bytes, .. } => {
+                let count = |text: &[u8]| bytes.windows(text.len()).filter(|part| *part == text).count();
+                count(b"\"transact\"") > count(b"\"abort\"")
+            }
             _ => false,
         }
     }

@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 use crate::api::{ApiServer, Effect, Moment, Reply, bookmark, failure};
 use crate::database::{Change, Database, on};
 use crate::master::Master;
-use crate::northbound::{Fate, Messages, Northbound};
+use crate::northbound::{Fate, Messages, Northbound, is_question};
 use crate::observer::Observer;
 use crate::wire::{Answer, Ask, Body, Conn, Sent};
 use crate::writers::{self, Writers, claims};
@@ -135,6 +135,8 @@ enum Message {
     Leader,
     /// A member that lagged behind has caught up.
     CaughtUp,
+    /// The address of a pair leads to the server that takes writes.
+    AddressMoves,
     /// Masters that refuse the database are restarted.
     Restarts,
 }
@@ -398,6 +400,7 @@ impl World {
                     self.send(messages);
                 }
             }
+            Message::AddressMoves => self.move_address(),
             Message::Restarts => self.restart_refusing(),
         }
     }
@@ -427,7 +430,8 @@ impl World {
         if request["method"] == "monitor_cond_since" {
             self.writers.reads(writer, self.nb.cluster);
         }
-        let is_write = request["method"] == "transact";
+        let ops = request["params"].as_array().map_or(&[][..], Vec::as_slice);
+        let is_write = request["method"] == "transact" && !is_question(ops);
         if is_write && self.nb.leader_lags() {
             let due = self.faults.lags_until;
             return self.put(due, Message::Request(conn, decided, request.to_string().into_bytes()));
@@ -441,7 +445,7 @@ impl World {
             }
             let (most, until) = self.faults.database_refuses;
             // the first parameter is the database's name
-            if self.now < until && request["params"].as_array().map_or(0, Vec::len) > most + 1 {
+            if self.now < until && ops.len() > most + 1 {
                 fate = Fate::Refused;
             }
             fate = self.faults.cluster_error.take().map_or(fate, |committed| Fate::Unknown { committed });

@@ -1,6 +1,7 @@
 //! What fails in a simulated world, and until when.
 
 use super::{Message, World, new_database};
+use crate::deeds::is_others;
 use crate::observer::Observer;
 use crate::story::Fault;
 
@@ -107,6 +108,7 @@ impl World {
                 self.make_database_again(is_another);
                 self.put(now + 2 * length, Message::Restarts);
             }
+            Fault::FailsOver { lost, dies, length } => self.fail_over(lost, dies, length),
             Fault::DatabaseRefuses { most, length } => self.faults.database_refuses = (most, now + length),
         }
     }
@@ -116,6 +118,7 @@ impl World {
         self.at_rest = true;
         self.faults = Faults::default();
         self.release();
+        self.move_address();
         let mut messages = self.nb.catch_up();
         messages.extend(self.nb.lead(true));
         self.send(messages);
@@ -149,13 +152,43 @@ impl World {
         self.meddle(&deletions);
     }
 
+    fn fail_over(&mut self, lost: usize, dies: bool, length: u64) {
+        if !self.nb.is_pair() {
+            return;
+        }
+        // what is on its way reaches the server that it was sent to, which takes it no more
+        self.faults.database_hangs = 0;
+        self.release();
+        let (messages, lost) = self.nb.fail_over(lost, dies);
+        self.observer.lose(&self.nb.database, &lost, is_others);
+        self.send(messages);
+        if dies {
+            self.faults.database_away = self.now + length;
+            self.cut_unreached();
+        } else {
+            self.put(self.now + length, Message::AddressMoves);
+        }
+    }
+
+    pub(super) fn move_address(&mut self) {
+        self.nb.lead_to_active();
+        self.cut_unreached();
+    }
+
+    /// Clients notice that the address leads elsewhere, or that their server is dead. A server that lives keeps their sessions.
+    fn cut_unreached(&mut self) {
+        let Self { nb, links, .. } = self;
+        links.retain(|conn, _| nb.is_reached(*conn));
+    }
+
     fn make_database_again(&mut self, is_another: bool) {
         let database = new_database(self.loses_groups);
         // masters may not know yet which nodes were deleted
         let deleted = std::mem::take(&mut self.observer.deleted);
         self.observer = Observer { deleted, ..Observer::of(&database) };
-        self.nb.begin_again(database, is_another);
-        self.made_at = self.now;
+        self.nb.begin_again(database, is_another && !self.nb.is_pair());
+        // without a cluster nobody knows that it is another database, or older
+        self.made_at = if self.nb.is_pair() { self.made_at } else { self.now };
     }
 
     /// Restarts the masters that have seen the database before it was made again.
