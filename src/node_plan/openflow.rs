@@ -24,9 +24,10 @@ pub struct Facts<'a> {
     pub ips: Vec<IpAddr>,
     pub service_cidrs: &'a [Subnet],
     pub masquerade: &'a [Subnet],
-    /// Ranges of pods that the outside may send to; empty: only replies reach them.
     pub pods: &'a [Subnet],
-    /// The management port's addresses, which are in those ranges.
+    /// Pods send to the outside with their own addresses and receive there; otherwise only replies reach them.
+    pub pods_outside: bool,
+    /// The management port's addresses, which are in the ranges of pods.
     pub management: Vec<IpAddr>,
     pub conntrack_zone: u16,
     pub encap_port: u16,

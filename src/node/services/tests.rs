@@ -266,6 +266,7 @@ fn facts(mode: GatewayMode, ips: &[&str]) -> Facts<'static> {
         service_cidrs: &[],
         masquerade: &[],
         pods: &[],
+        pods_outside: false,
         management: Vec::new(),
         conntrack_zone: 64000,
         encap_port: 6081,

@@ -110,6 +110,7 @@ fn classify(flows: &mut Flows, facts: &Facts<'_>, words: &Words, zones: &Zones, 
     }
     if let Some(uplink) = facts.uplink {
         tunnels(flows, facts, words, uplink);
+        forged(flows, facts, words, uplink);
         from_outside(flows, facts, words, zones, uplink);
         to_outside(flows, facts, words, zones, node, uplink);
     }
@@ -141,6 +142,21 @@ fn databases(flows: &mut Flows, facts: &Facts<'_>, databases: &Databases) {
                 flows.add(0, FIRST, &format!("in_port={patch},{tcp},{dst}={},tp_dst={port}", host.ip()), "drop");
             }
         }
+    }
+}
+
+/// Drops what comes from outside with an address that only the cluster has: policies would take it for a packet of a pod,
+/// or of the host, which they always allow.
+fn forged(flows: &mut Flows, facts: &Facts<'_>, words: &Words, uplink: u16) {
+    let Words { ip, src, .. } = words;
+    let ipv6 = *ip == V6.ip;
+    let of_gateway = facts.masquerade.iter().filter_map(|range| Masquerade::used(*range));
+    // a gateway outside may send what a pod sent to it back to another pod
+    let of_pods = facts.pods.iter().copied().filter(|_| !facts.pods_outside);
+    let ranges = of_gateway.chain(of_pods).filter(|range| range.is_ipv6() == ipv6);
+    let own = facts.management.iter().filter(|own| facts.pods_outside && own.is_ipv6() == ipv6);
+    for source in ranges.map(|range| range.to_string()).chain(own.map(ToString::to_string)) {
+        flows.add(0, 190, &format!("in_port={uplink},{ip},{src}={source}"), "drop");
     }
 }
 
@@ -186,10 +202,10 @@ fn replies(flows: &mut Flows, facts: &Facts<'_>, words: &Words) {
     let both = format!("output:{},{strip}LOCAL", facts.patch);
     let ipv6 = words.ip == V6.ip;
     let Words { ip, dst, .. } = words;
-    for range in facts.pods.iter().filter(|range| range.is_ipv6() == ipv6) {
+    for range in facts.pods.iter().filter(|range| facts.pods_outside && range.is_ipv6() == ipv6) {
         flows.add(1, 15, &format!("{ip},{dst}={range}"), &format!("output:{}", facts.patch));
     }
-    for own in facts.management.iter().filter(|own| own.is_ipv6() == ipv6 && !facts.pods.is_empty()) {
+    for own in facts.management.iter().filter(|own| facts.pods_outside && own.is_ipv6() == ipv6) {
         flows.add(1, 16, &format!("{tagged}{ip},{dst}={own}"), &format!("{strip}LOCAL"));
     }
     if ipv6 {

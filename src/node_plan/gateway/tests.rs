@@ -27,7 +27,8 @@ fn facts(mode: GatewayMode) -> openflow::Facts<'static> {
         ips: vec!["172.18.0.2".parse().unwrap()],
         service_cidrs: subnets(&["10.96.0.0/16"]),
         masquerade: subnets(&["169.254.169.0/29", "fd69::/125"]),
-        pods: &[],
+        pods: subnets(&["10.128.0.0/14", "fd00:10::/48"]),
+        pods_outside: false,
         management: vec!["10.128.0.2".parse().unwrap()],
         conntrack_zone: 64000,
         encap_port: 6081,
@@ -176,19 +177,45 @@ fn the_host_sees_no_tags_of_the_network_outside() {
 #[test]
 fn pods_can_be_sent_to_from_outside() {
     for mode in [GatewayMode::Shared, GatewayMode::Local] {
-        let pods = ["10.128.0.0/14", "fd00:10::/48"].map(|range| range.parse().unwrap());
         let without: BTreeSet<String> = flows::flows(&facts(mode), &Want::default()).into_iter().collect();
-        let with = openflow::Facts { pods: &pods, ..facts(mode) };
+        let with = openflow::Facts { pods_outside: true, ..facts(mode) };
         let with: BTreeSet<String> = flows::flows(&with, &Want::default()).into_iter().collect();
         let more: Vec<&String> = with.difference(&without).collect();
         assert_eq!(
             more,
             [
+                "cookie=0xdeff105,table=0,priority=190,in_port=1,ip,nw_src=10.128.0.2,actions=drop",
                 "cookie=0xdeff105,table=1,priority=15,ip,nw_dst=10.128.0.0/14,actions=output:2",
                 "cookie=0xdeff105,table=1,priority=16,ip,nw_dst=10.128.0.2,actions=LOCAL",
             ]
         );
-        assert_eq!(without.difference(&with).count(), 0);
+        let less: Vec<&String> = without.difference(&with).collect();
+        assert_eq!(less, ["cookie=0xdeff105,table=0,priority=190,in_port=1,ip,nw_src=10.128.0.0/14,actions=drop"]);
+    }
+}
+
+/// Services that keep the client's address would take such packets to pods, whose policies trust these addresses.
+#[test]
+fn nothing_from_outside_has_an_address_of_the_cluster() {
+    let masquerade = ["169.254.0.0/16", "fd69::/112"].map(|range| range.parse().unwrap());
+    for mode in [GatewayMode::Shared, GatewayMode::Local] {
+        let dropped = |pods_outside| {
+            let ips = ["172.18.0.2", "fc00:18::2"].map(|ip| ip.parse().unwrap()).to_vec();
+            let management = ["10.128.0.2", "fd00:10::2"].map(|ip| ip.parse().unwrap()).to_vec();
+            let facts = openflow::Facts { ips, management, masquerade: &masquerade, pods_outside, ..facts(mode) };
+            let flows = flows::flows(&facts, &Want::default());
+            let source = |flow: &String| {
+                let head = "cookie=0xdeff105,table=0,priority=190,in_port=1,";
+                Some(flow.strip_prefix(head)?.strip_suffix(",actions=drop")?.to_owned())
+            };
+            flows.iter().filter_map(source).collect::<Vec<_>>()
+        };
+        // other addresses of the masquerade subnet may be those of hosts, such as a cloud's 169.254.169.254
+        let of_gateway = ["ip,nw_src=169.254.0.0/29", "ipv6,ipv6_src=fd69::/125"];
+        let of_pods = ["ip,nw_src=10.128.0.0/14", "ipv6,ipv6_src=fd00:10::/48"];
+        let own = ["ip,nw_src=10.128.0.2", "ipv6,ipv6_src=fd00:10::2"];
+        assert_eq!(dropped(false), [of_gateway[0], of_pods[0], of_gateway[1], of_pods[1]]);
+        assert_eq!(dropped(true), [of_gateway[0], own[0], of_gateway[1], own[1]]);
     }
 }
 
