@@ -5,24 +5,26 @@
 //! flows are installed. The agent is not notified of that, so it repeats the attempt. An attempt that does not reach the
 //! switch is none.
 
-use std::collections::HashSet;
 use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
 use ovnkube_host::conntrack;
 use ovnkube_host::unixctl::{Program, ask};
-use ovnkube_model::{Backend, Subnet};
+use ovnkube_model::Subnet;
 use ovnkube_node_plan::services::nft::{Moved, local_masquerade_ips};
-use ovnkube_node_plan::services::stale::{Stale, answers, is_moved, tuples};
+use ovnkube_node_plan::services::stale::{Stale, is_moved, listed, tuples};
 use tokio::time::{Instant, sleep_until};
 
 use super::tracker::{FIRST_LOOK, ServiceTracker};
 
 /// The longest pause while the switch does not answer.
 const LONGEST: Duration = Duration::from_secs(30);
-/// ovs-vswitchd scans all its connections for each one to end. If there are more, only those that exist are sent to it.
+/// ovs-vswitchd scans all its connections for each of these. If there are more, it lists its connections once, and those to
+/// end are named completely.
 const ONE_BY_ONE: usize = 16;
+/// What ovs-vswitchd says of a connection that has ended since it was listed.
+const ENDED: &str = "failed to flush conntrack (No such file or directory)";
 
 /// Ends stale connections as long as the process lives.
 pub(crate) async fn run(tracker: &ServiceTracker, run_dir: &Path, masquerade: &[Subnet]) {
@@ -75,30 +77,35 @@ async fn end(run_dir: &Path, stale: &[Stale], ips: &[IpAddr]) -> ovnkube_host::R
     let named: Vec<&[&str]> = if datapaths.len() == 1 { vec![&[]] } else { datapaths.chunks(1).collect() };
     let mut outcome = Ok(());
     for datapath in named {
-        let asked = those_that_are(run_dir, datapath, stale).await?;
-        for tuples in asked.iter().flat_map(|stale| tuples(stale, ips)) {
-            let arguments: Vec<&str> = datapath.iter().copied().chain(tuples.iter().map(String::as_str)).collect();
-            if let Err(e) = Program::Vswitchd.run(run_dir, "dpctl/flush-conntrack", &arguments).await {
-                outcome = Err((outcome.err().map_or(1, |(failed, _)| failed + 1), e));
+        for named in those_that_are(run_dir, datapath, stale, ips).await? {
+            let arguments: Vec<&str> = datapath.iter().copied().chain(named.iter().map(String::as_str)).collect();
+            match Program::Vswitchd.run(run_dir, "dpctl/flush-conntrack", &arguments).await {
+                Ok(_) => {}
+                Err(e) if e.to_string().contains(ENDED) => {}
+                Err(e) => outcome = Err((outcome.err().map_or(1, |(failed, _)| failed + 1), e)),
             }
         }
     }
     Ok(outcome)
 }
 
-/// The stale connections that exist; of a few, all, and if a list of all connections is too long.
-async fn those_that_are(run_dir: &Path, datapath: &[&str], stale: &[Stale]) -> ovnkube_host::Result<Vec<Stale>> {
+/// The arguments that end the stale connections that exist; of a few, all, and if a list of all connections is too long.
+async fn those_that_are(
+    run_dir: &Path,
+    datapath: &[&str],
+    stale: &[Stale],
+    ips: &[IpAddr],
+) -> ovnkube_host::Result<Vec<[String; 2]>> {
+    let one_by_one = || stale.iter().flat_map(|stale| tuples(stale, ips)).collect();
     if stale.len() <= ONE_BY_ONE {
-        return Ok(stale.to_vec());
+        return Ok(one_by_one());
     }
-    let dump = match Program::Vswitchd.run(run_dir, "dpctl/dump-conntrack", datapath).await {
-        Ok(dump) => dump,
+    match Program::Vswitchd.run(run_dir, "dpctl/dump-conntrack", datapath).await {
+        Ok(dump) => Ok(listed(&dump, stale, ips)),
         // a switch that hangs would let each of them wait
-        Err(_) if ask(run_dir).await.is_ok() => return Ok(stale.to_vec()),
-        Err(e) => return Err(e),
-    };
-    let answer: HashSet<Backend> = dump.lines().filter_map(answers).collect();
-    Ok(stale.iter().copied().filter(|(_, backend)| answer.contains(backend)).collect())
+        Err(_) if ask(run_dir).await.is_ok() => Ok(one_by_one()),
+        Err(e) => Err(e),
+    }
 }
 
 /// Ends the connections that the host itself translates and that `moved` changes; `own` are the host's addresses.
@@ -110,6 +117,7 @@ pub(crate) async fn end_moved(moved: Moved, own: Vec<IpAddr>) -> ovnkube_host::R
 pub(super) mod tests {
     use std::sync::{Arc, Mutex};
 
+    use ovnkube_model::Backend;
     use ovnkube_node_plan::services::At;
     use serde_json::{Value, json};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};

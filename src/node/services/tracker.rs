@@ -267,10 +267,11 @@ impl ServiceTracker {
         let mut state = self.lock();
         let State { stale, senders, here, .. } = &mut *state;
         let frontends: BTreeSet<_> = stale.keys().map(|(frontend, _)| *frontend).collect();
-        let led: Vec<_> = senders.values().flatten().filter(|(frontend, _)| frontends.contains(frontend)).collect();
-        let is_back =
-            |(frontend, backend): &Stale| led.iter().any(|(to, now)| *to == frontend && now.contains(backend));
-        stale.retain(|stale, _| !is_back(stale));
+        for (frontend, now) in senders.values().flatten().filter(|(frontend, _)| frontends.contains(frontend)) {
+            for backend in now {
+                stale.remove(&(*frontend, *backend));
+            }
+        }
         let due = stale.iter().filter(|(_, looks)| looks.next <= now).map(|(stale, _)| *stale).collect();
         (due, here.ips.clone())
     }

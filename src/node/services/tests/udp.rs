@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ovnkube_host::conntrack::Connection;
-use ovnkube_model::{Family, Protocol};
+use ovnkube_model::{Backend, Family, Protocol};
 use ovnkube_node_plan::services::element::{Key, Set};
 use tokio::time::Instant;
 
@@ -136,16 +136,41 @@ fn connections_to_the_last_local_endpoint_end_when_it_is_deleted() {
     assert_eq!(gone, ["10.128.0.5".to_owned()].into());
 }
 
+/// Each is named completely: the switch would look at all its connections for one that is not.
 #[test]
-fn the_endpoint_of_a_connection_of_the_switch() {
-    let of = |line| stale::answers(line).map(|backend| (backend.ip.to_string(), backend.port));
+fn stale_connections_in_the_list_of_the_switch() {
+    let backend = |ip: &str| Backend { ip: ip.parse().unwrap(), port: 5353 };
+    let at = |ip: &str| (want::At::Ip(ip.parse().unwrap()), 53);
+    let stale = [
+        (at("10.96.1.3"), backend("10.128.0.9")),
+        (at("fd00:96::3"), backend("fd00::9")),
+        ((want::At::Node(Family::V4), 30053), backend("10.128.0.9")),
+    ];
+    let of = |lines: &[&str]| {
+        let all = stale::listed(&lines.join("\n"), &stale, &here().ips);
+        all.iter().map(|named| named.join(" ")).collect::<Vec<_>>()
+    };
     let v4 = "udp,orig=(src=10.128.0.4,dst=10.96.1.3,sport=4000,dport=53),reply=(src=10.128.0.9,dst=10.128.0.4,sport=5353,dport=4000),zone=9,mark=2";
     let v6 = "udp,orig=(src=fd00::4,dst=fd00:96::3,sport=4000,dport=53),reply=(src=fd00::9,dst=fd00::4,sport=5353,dport=4000)";
-    assert_eq!((of(v4), of(v6)), (Some(("10.128.0.9".into(), 5353)), Some(("fd00::9".into(), 5353))));
-    for other in
-        ["", &v4.replace("udp", "tcp"), "udp,orig=(src=10.128.0.4),reply=(src=10.128.0.9)", "udp,reply=(src=a,sport=1)"]
-    {
-        assert_eq!(of(other), None);
+    let node_port = v4.replace("dst=10.96.1.3,sport=4000,dport=53)", "dst=172.18.0.2,sport=4000,dport=30053)");
+    assert_eq!(
+        of(&[v4, v6, &node_port]),
+        [
+            "zone=9 ct_nw_src=10.128.0.4,ct_nw_dst=10.96.1.3,ct_nw_proto=17,ct_tp_src=4000,ct_tp_dst=53",
+            "zone=0 ct_ipv6_src=fd00::4,ct_ipv6_dst=fd00:96::3,ct_nw_proto=17,ct_tp_src=4000,ct_tp_dst=53",
+            "zone=9 ct_nw_src=10.128.0.4,ct_nw_dst=172.18.0.2,ct_nw_proto=17,ct_tp_src=4000,ct_tp_dst=30053",
+        ]
+    );
+    for other in [
+        "",
+        &v4.replace("udp", "tcp"),
+        &v4.replace("10.128.0.9", "10.128.0.8"),
+        &v4.replace("10.96.1.3", "10.96.1.4"),
+        &v4.replace("dport=53)", "dport=54)"),
+        "udp,orig=(src=10.128.0.4),reply=(src=10.128.0.9)",
+        "udp,reply=(src=a,sport=1)",
+    ] {
+        assert!(of(&[other]).is_empty(), "{other}");
     }
 }
 
