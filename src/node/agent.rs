@@ -1,7 +1,6 @@
 //! Runs the agent, or lists what it would change.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +20,7 @@ use crate::pods::Pods;
 use crate::preview::Preview;
 use crate::reconcile::{Known, Reconciler};
 use crate::sandbox_locks::SandboxLocks;
+use crate::server::Socket;
 use crate::services::{self, ServiceTracker};
 use crate::settings::NodeSettings;
 use crate::{Error, Result, ovn_releases, server, stamp, switch_health, wanted};
@@ -33,26 +33,6 @@ const HEAR: Duration = Duration::from_secs(20);
 pub struct Place {
     listener: UnixListener,
     socket: Socket,
-}
-
-/// The shim's socket; removed with the value, and only then the directory is free for another agent.
-#[derive(Debug)]
-struct Socket {
-    path: PathBuf,
-    _lock: File,
-}
-
-impl Drop for Socket {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
-impl Socket {
-    /// The node is not ready any more. An agent that only starts over, or ends before it has begun, does not say that.
-    fn forget_ready(&self) {
-        let _ = std::fs::remove_file(stamp::path(&self.path));
-    }
 }
 
 impl Place {
@@ -69,8 +49,8 @@ impl Place {
 
     /// The same, with the path of the socket.
     pub(crate) async fn at(path: &Path) -> Result<Self> {
-        let (listener, lock) = server::listen(path).await?;
-        Ok(Self { listener, socket: Socket { path: path.to_owned(), _lock: lock } })
+        let (listener, socket) = server::listen(path).await?;
+        Ok(Self { listener, socket })
     }
 }
 
@@ -95,10 +75,10 @@ pub async fn run_at(
     stop: impl Future<Output = ()>,
 ) -> Result<()> {
     let conf = settings.cni_conf.clone();
-    let Place { listener, socket } = place;
+    let Place { listener, mut socket } = place;
     let outcome = tokio::select! {
         () = stop => Ok(()),
-        outcome = serve(settings, listener, changes, reports) => outcome,
+        outcome = serve(settings, listener, &mut socket, changes, reports) => outcome,
     };
     let removed = conf.remove();
     socket.forget_ready();
@@ -109,6 +89,7 @@ pub async fn run_at(
 async fn serve(
     settings: NodeSettings,
     listener: UnixListener,
+    socket: &mut Socket,
     changes: mpsc::Receiver<Change>,
     reports: Reports,
 ) -> Result<()> {
@@ -129,7 +110,6 @@ async fn serve(
         patience: settings.patience,
         stamp: stamp::path(&settings.cni_socket),
     });
-    let failed = |problem| Error::Socket { path: settings.cni_socket.clone(), problem };
     let tracker = tracker(&settings, reports.needs_nodes.clone());
     let (health, warnings) = (reports.health.clone(), reports.warnings.clone());
     let here = Net::here().await?;
@@ -138,7 +118,7 @@ async fn serve(
     let known = Known { node: own_node, releases: known_releases };
     let reconciler = Reconciler::new(&settings, Arc::clone(&cni), known, &tracker, ready, mtu, reports);
     tokio::select! {
-        outcome = server::serve(listener, Arc::clone(&cni)) => outcome.map_err(failed),
+        outcome = Box::pin(server::serve(listener, socket, Arc::clone(&cni))) => outcome,
         outcome = Box::pin(reconciler.run()) => outcome,
         // every request would fail from now on: a new process has a new socket
         () = netlink[0].ended() => Err(Error::NetlinkEnded),

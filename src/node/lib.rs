@@ -22,7 +22,7 @@ mod bandwidth;
 mod cleanup;
 mod cni;
 mod conf;
-mod conf_changes;
+mod dir_changes;
 mod error;
 mod exchange;
 mod gateway;

@@ -19,7 +19,7 @@ use tokio::time::sleep;
 use crate::apply::Applier;
 use crate::cni::Cni;
 use crate::conf::Portmap;
-use crate::conf_changes::ConfChanges;
+use crate::dir_changes::DirChanges;
 use crate::exchange::{OwnNode, Readiness, Reports};
 use crate::gateway::Gateway;
 use crate::mtu::Mtu;
@@ -109,7 +109,10 @@ impl<'a> Reconciler<'a> {
     pub(crate) async fn run(mut self) -> Result<()> {
         let mut links = Changes::watch()?;
         let mut rows = self.cni.ovs.changes();
-        let conf_changes = ConfChanges::new();
+        let conf_dir = DirChanges::new(
+            "the network configuration",
+            "a change of it is undone only with the next change on the host",
+        );
         self.cni.ovs.synced().await;
         self.await_gateway(&mut links, &mut rows).await?;
         let mut dead_ports = DeadPorts::default();
@@ -124,13 +127,13 @@ impl<'a> Reconciler<'a> {
             let now = outcome.unwrap_or_else(|e| Err(e.to_string()));
             let is_ready = now.is_ok();
             // before it is written: a file that is removed at once must be noticed
-            conf_changes.watch(&self.settings.cni_conf.dir);
+            conf_dir.watch(&self.settings.cni_conf.dir);
             let unwritten = is_ready && !self.write_conf().await;
             failed |= unwritten;
             let pause = retry;
             retry = if unwritten { LONGEST_RETRY.min(retry * 2) } else { RETRY };
             // perhaps it has made the directory
-            conf_changes.watch(&self.settings.cni_conf.dir);
+            conf_dir.watch(&self.settings.cni_conf.dir);
             self.publish(now);
             let again = failed
                 || !dead_ports.are_gone
@@ -146,7 +149,7 @@ impl<'a> Reconciler<'a> {
                 _ = self.releases.changed() => {},
                 () = flows_changed(&mut self.gateway) => {},
                 // an attempt that fails changes files there, too
-                () = conf_changes.next(), if !unwritten => {},
+                () = conf_dir.next(), if !unwritten => {},
                 // a node that is not ready asks when it is
                 () = self.portmap.ask_again(), if is_ready => {},
                 () = sleep(pause), if again => {},

@@ -1,9 +1,9 @@
 //! The unix socket the shim talks to.
 
-use std::fs::{self, File, Permissions, TryLockError};
+use std::fs::{self, File, Metadata, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,9 +21,10 @@ use tokio::time::{sleep, timeout};
 use tracing::Instrument;
 
 use crate::cni::Cni;
+use crate::dir_changes::DirChanges;
 use crate::reply::Refusal;
 use crate::request::Request;
-use crate::{Error, Result};
+use crate::{Error, Result, stamp};
 
 const BODY_LIMIT: usize = 1024 * 1024;
 
@@ -35,9 +36,9 @@ const REMOVING: Duration = Duration::from_millis(500);
 
 /// Listens at `path`. The directory is restricted to root before the socket is created. Fails if another agent has the
 /// directory. The lock must be held until this agent's files are removed: before that, the next one would lose its own.
-pub(crate) async fn listen(path: &Path) -> Result<(UnixListener, File)> {
+pub(crate) async fn listen(path: &Path) -> Result<(UnixListener, Socket)> {
     let failed = |problem| Error::Socket { path: path.to_owned(), problem };
-    let dir = path.parent().unwrap_or(Path::new("/"));
+    let dir = dir_of(path);
     private_dir(dir).map_err(failed)?;
     // of the directory itself: that works where no file can be written, and the kernel ends it with the process
     let lock = File::open(dir).map_err(failed)?;
@@ -57,13 +58,87 @@ pub(crate) async fn listen(path: &Path) -> Result<(UnixListener, File)> {
     if free.map_err(failed)? {
         sleep(REMOVING).await;
     }
-    match fs::remove_file(path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(failed(e)),
-        _ => {}
+    let mut socket = Socket { path: path.to_owned(), own: None, lock };
+    Ok((socket.bind()?, socket))
+}
+
+/// The shim's socket; removed with the value, and only then the directory is free for another agent.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    path: PathBuf,
+    /// The file that this agent made. While it listens there, no other file gets this number.
+    own: Option<FileId>,
+    lock: File,
+}
+
+/// Device and number of a file.
+type FileId = (u64, u64);
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if self.is_there() {
+            let _ = fs::remove_file(&self.path);
+        }
     }
-    let listener = UnixListener::bind(path).map_err(failed)?;
-    fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(failed)?;
-    Ok((listener, lock))
+}
+
+impl Socket {
+    /// The node is not ready any more. An agent that only starts over, or ends before it has begun, does not say that.
+    pub(crate) fn forget_ready(&self) {
+        let _ = fs::remove_file(stamp::path(&self.path));
+    }
+
+    fn bind(&mut self) -> Result<UnixListener> {
+        let failed = |problem| Error::Socket { path: self.path.clone(), problem };
+        match fs::remove_file(&self.path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(failed(e)),
+            _ => {}
+        }
+        let listener = UnixListener::bind(&self.path).map_err(failed)?;
+        fs::set_permissions(&self.path, Permissions::from_mode(0o600)).map_err(failed)?;
+        self.own = id(fs::symlink_metadata(&self.path));
+        Ok(listener)
+    }
+
+    /// Whether the shim still finds what this agent made.
+    fn is_there(&self) -> bool {
+        self.own.is_some() && id(fs::symlink_metadata(&self.path)) == self.own
+    }
+
+    /// Returns when somebody has removed or replaced it.
+    async fn lost(&self) {
+        let changes = DirChanges::new("the CNI socket", "it is not made again if somebody removes it");
+        loop {
+            changes.watch(dir_of(&self.path));
+            if !self.is_there() {
+                return;
+            }
+            changes.next().await;
+        }
+    }
+
+    /// Listens at a new socket. Fails if another program listens there now.
+    async fn listen_again(&mut self) -> Result<UnixListener> {
+        if id(self.lock.metadata()) != id(fs::symlink_metadata(dir_of(&self.path))) {
+            // the directory is another one, without a lock; a new file may get the number of the one that is gone
+            self.own = None;
+            let (listener, socket) = listen(&self.path).await?;
+            *self = socket;
+            return Ok(listener);
+        }
+        if is_served(&self.path).await {
+            return Err(Error::SecondAgent { path: self.path.clone() });
+        }
+        self.bind()
+    }
+}
+
+fn dir_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("/"))
+}
+
+fn id(meta: io::Result<Metadata>) -> Option<FileId> {
+    meta.ok().map(|meta| (meta.dev(), meta.ino()))
 }
 
 /// Locks it, unless another process has.
@@ -109,8 +184,8 @@ fn private_dir(dir: &Path) -> io::Result<()> {
     fs::set_permissions(dir, Permissions::from_mode(0o700))
 }
 
-/// Serves until the process ends.
-pub(crate) async fn serve(listener: UnixListener, cni: Arc<Cni>) -> io::Result<()> {
+/// Serves until the process ends, at a new socket if somebody removes the one of before.
+pub(crate) async fn serve(mut listener: UnixListener, socket: &mut Socket, cni: Arc<Cni>) -> Result<()> {
     let routes = Router::new()
         .route("/", post(request))
         // of a process whose tasks run
@@ -119,7 +194,16 @@ pub(crate) async fn serve(listener: UnixListener, cni: Arc<Cni>) -> io::Result<(
         .route("/metrics", post(async || StatusCode::OK))
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .with_state(cni);
-    axum::serve(RootOnly(listener), routes).await
+    loop {
+        tokio::select! {
+            served = axum::serve(RootOnly(listener), routes.clone()).into_future() => {
+                return served.map_err(|problem| Error::Socket { path: socket.path.clone(), problem });
+            }
+            () = socket.lost() => {}
+        }
+        tracing::warn!(path = %socket.path.display(), "the CNI socket was removed or replaced; listening at a new one");
+        listener = socket.listen_again().await?;
+    }
 }
 
 async fn request(State(cni): State<Arc<Cni>>, body: Bytes) -> Response {
@@ -172,5 +256,44 @@ impl axum::serve::Listener for RootOnly {
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
         self.0.local_addr()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_socket_that_somebody_removes_is_made_again() {
+        let root = std::env::temp_dir().join(format!("ovnkube-socket-{}", std::process::id()));
+        let path = root.join("cni/server.sock");
+        let (mut listener, mut socket) = listen(&path).await.unwrap();
+        let remove = || fs::remove_file(&path).unwrap();
+        let replace = || {
+            remove();
+            fs::write(&path, "").unwrap();
+        };
+        let remove_all = || fs::remove_dir_all(dir_of(&path)).unwrap();
+        for harm in [&remove as &dyn Fn(), &replace, &remove_all] {
+            let later = async {
+                sleep(Duration::from_millis(50)).await;
+                assert!(UnixStream::connect(&path).await.is_ok());
+                harm();
+            };
+            let (noticed, ()) = tokio::join!(timeout(Duration::from_secs(20), socket.lost()), later);
+            noticed.unwrap();
+            drop(listener);
+            listener = socket.listen_again().await.unwrap();
+            assert!(UnixStream::connect(&path).await.is_ok());
+            assert!(!is_locked(&File::open(dir_of(&path)).unwrap()).unwrap(), "the directory is this agent's");
+        }
+        drop(listener);
+        // what another program listens at stays
+        remove();
+        let _other = UnixListener::bind(&path).unwrap();
+        assert!(matches!(socket.listen_again().await, Err(Error::SecondAgent { .. })));
+        drop(socket);
+        assert!(UnixStream::connect(&path).await.is_ok());
+        fs::remove_dir_all(&root).unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! Wakes the agent when its network configuration is changed, emptied or removed.
+//! Wakes the agent when files in a directory are changed, emptied or removed.
 
 use std::future::pending;
 use std::io;
@@ -16,7 +16,7 @@ const CHANGES: AddWatchFlags = AddWatchFlags::IN_CLOSE_WRITE
     .union(AddWatchFlags::IN_MOVE_SELF);
 
 /// Changes in a directory; none are reported if the host has no inotify instance left.
-pub(crate) struct ConfChanges(Option<Watched>);
+pub(crate) struct DirChanges(Option<Watched>);
 
 struct Watched {
     inotify: Inotify,
@@ -24,15 +24,12 @@ struct Watched {
     events: Receiver,
 }
 
-impl ConfChanges {
-    pub(crate) fn new() -> Self {
+impl DirChanges {
+    /// `what` is watched; if that is not possible, `then` says what follows.
+    pub(crate) fn new(what: &str, then: &str) -> Self {
         let watched = Watched::new();
         if let Err(e) = &watched {
-            tracing::warn!(
-                error = %e,
-                "cannot watch the network configuration, so a change of it is undone only with the next change on the host; \
-                 raise fs.inotify.max_user_instances"
-            );
+            tracing::warn!(error = %e, "cannot watch {what}, so {then}; raise fs.inotify.max_user_instances");
         }
         Self(watched.ok())
     }
