@@ -360,13 +360,19 @@ impl Services {
         ips.find(|ip| rules.is_tunnel(*ip, port.protocol, port.port)).map(|ip| (ip, port.port))
     }
 
-    /// How many endpoints on a node are ready, as `healthCheckNodePort` reports it. An endpoint with an address of
-    /// each family counts once.
+    /// How many endpoints on a node are ready and serve a port, as `healthCheckNodePort` reports it. An endpoint with an
+    /// address of each family counts once.
     pub fn ready_on(&self, key: &ObjectKey, node: &str) -> usize {
-        let on_node = |endpoint: &&crate::Endpoint| endpoint.ready && endpoint.node.as_deref() == Some(node);
-        let slices = self.slices(key).flat_map(|(_, slice)| slice.endpoints.iter());
-        let ips: BTreeSet<IpAddr> = slices.filter(on_node).map(|endpoint| endpoint.ip).collect();
-        let of_family = |family| ips.iter().filter(|ip| Family::of(**ip) == family).count();
+        let ports = self.get(key).map(|service| service.ports.as_slice()).unwrap_or_default();
+        let of_family = |family| {
+            let mut ips = BTreeSet::new();
+            for port in ports {
+                let backends = self.backends(key, port, family);
+                let here = backends.ready().filter(|(_, candidate)| candidate.node.is_some_and(|n| **n == *node));
+                ips.extend(here.map(|(backend, _)| backend.ip));
+            }
+            ips.len()
+        };
         Family::ALL.into_iter().map(of_family).max().unwrap_or_default()
     }
 }

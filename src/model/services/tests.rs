@@ -99,7 +99,11 @@ fn terminating_endpoints_serve_while_none_is_ready() {
         endpoint("10.1.0.3", "n2", false, false, true),
         endpoint("10.1.0.4", "n2", false, true, false),
     ]);
-    let services = known(&[("web", slice(("http", 80), &list))]);
+    let with_port = |services: &mut Services| {
+        services.apply_service(&key(), Some(Service { ports: vec![port("http")], ..cluster_ip() }));
+    };
+    let mut services = known(&[("web", slice(("http", 80), &list))]);
+    with_port(&mut services);
     let backends = http(&services);
     assert_eq!(text(&backends.cluster(None)), "10.1.0.1:80");
     assert_eq!(text(&backends.local("n1")), "10.1.0.1:80");
@@ -110,12 +114,16 @@ fn terminating_endpoints_serve_while_none_is_ready() {
     assert_eq!((services.ready_on(&key(), "n1"), services.ready_on(&key(), "n2")), (1, 0));
     let of_v6 =
         serde_json::json!([endpoint("fd00::1", "n1", true, true, false), endpoint("fd00::5", "n5", true, true, false)]);
-    let services = known(&[("web", slice(("http", 80), &list)), ("web6", slice(("http", 80), &of_v6))]);
+    let mut services = known(&[("web", slice(("http", 80), &list)), ("web6", slice(("http", 80), &of_v6))]);
+    with_port(&mut services);
     assert_eq!(
         ["n1", "n2", "n5"].map(|node| services.ready_on(&key(), node)),
         [1, 0, 1],
         "its other address is no other endpoint"
     );
+    let mut services = known(&[("web", slice(("other", 80), &list))]);
+    with_port(&mut services);
+    assert_eq!(services.ready_on(&key(), "n1"), 0, "it serves no port of the service");
     let list = serde_json::json!([list[1], list[2], list[3]]);
     let mut services = known(&[("web", slice(("http", 80), &list))]);
     assert_eq!(text(&http(&services).cluster(None)), "10.1.0.2:80");
