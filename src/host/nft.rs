@@ -23,10 +23,21 @@ const UNSHARE: Program =
 
 /// The table's rules without their counters; `None` when there is no such table.
 pub async fn list(table: &str) -> Result<Option<String>> {
-    let mut args = vec!["-s", "list", "table"];
-    args.extend(table.split(' '));
-    let listed = NFT.run(&format!("list nftables table {table}"), &args, "", &[0, 1]).await?;
-    Ok(Some(listed).filter(|text| !text.is_empty()))
+    listed(&["-s"], table).await
+}
+
+async fn listed(flags: &[&str], table: &str) -> Result<Option<String>> {
+    let args: Vec<&str> = flags.iter().copied().chain(["list", "table"]).chain(table.split(' ')).collect();
+    match NFT.run(&format!("list nftables table {table}"), &args, "", &[0]).await {
+        Ok(text) => Ok(Some(text).filter(|text| !text.is_empty())),
+        Err(Error::Program { said, code: Some(REFUSED), .. }) if is_missing(&said) => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+/// Whether `nft` says that there is no such table: also where the kernel has no nftables, or not for the family.
+fn is_missing(said: &str) -> bool {
+    ["No such file or directory", "not supported"].iter().any(|why| said.contains(why))
 }
 
 /// Commands that make `table` hold `body` and nothing else. Commands appended to them run in the same transaction.
@@ -70,10 +81,7 @@ pub async fn generation() -> Result<u32> {
 
 /// As [`list`], with the handle that names each rule.
 pub async fn list_with_handles(table: &str) -> Result<Option<String>> {
-    let mut args = vec!["-s", "-a", "list", "table"];
-    args.extend(table.split(' '));
-    let listed = NFT.run(&format!("list nftables table {table}"), &args, "", &[0, 1]).await?;
-    Ok(Some(listed).filter(|text| !text.is_empty()))
+    listed(&["-s", "-a"], table).await
 }
 
 /// What [`list`] would return for `table` after `commands`, which create it. They run in a new network namespace, so
@@ -87,4 +95,28 @@ pub async fn shown_after(table: &str, commands: &str) -> Result<String> {
 /// Deletes the table; no error when it does not exist.
 pub async fn delete(table: &str) -> Result<()> {
     change(table, &format!("table {table}\ndelete table {table}\n")).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_missing;
+
+    /// An agent that takes a table that it cannot list for a missing one would write it again and again.
+    #[test]
+    fn not_every_refusal_means_that_there_is_no_table() {
+        for said in [
+            "Error: No such file or directory list table inet ovn-kubernetes ^^^^^^^^^^^^^^",
+            "Error: No such file or directory; did you mean table 'b' in family ip? list table ip a ^",
+            "netlink: Error: cache initialization failed: Protocol not supported",
+        ] {
+            assert!(is_missing(said), "{said}");
+        }
+        for said in [
+            "Operation not permitted (you must be root)",
+            "netlink: Error: cache initialization failed: Cannot allocate memory",
+            "Error: Could not process rule: Device or resource busy",
+        ] {
+            assert!(!is_missing(said), "{said}");
+        }
+    }
 }
