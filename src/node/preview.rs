@@ -87,7 +87,7 @@ impl Preview<'_> {
         let Some(gateway) = Gateway::new(self.settings, Warnings::default()) else { return Ok(None) };
         let Some(settings) = &self.settings.gateway else { return Ok(None) };
         settings.check_host(gateway.ranges(), host)?;
-        let place = settings.place(host)?;
+        let place = settings.place(gateway.ranges(), host)?;
         let mut bridge = settings.find(&place, gateway.ranges(), &node.internal_ips, host)?;
         bridge.link.name = place.bridge();
         Ok(Some(Located { gateway, bridge, place }))

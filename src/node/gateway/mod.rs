@@ -108,7 +108,7 @@ impl<'a> Gateway<'a> {
     /// Checks that there is a gateway or can be one. Changes nothing.
     pub(crate) fn check(&self, host: &Observed) -> Result<()> {
         self.settings.check_host(self.ranges(), host)?;
-        let place = self.settings.place(host)?;
+        let place = self.settings.place(self.ranges(), host)?;
         // a move that has begun must be completed first
         if place.made && place.nic.is_some() {
             return Ok(());
@@ -119,7 +119,7 @@ impl<'a> Gateway<'a> {
 
     /// Where the gateway is.
     pub(crate) fn place(&self, host: &Observed) -> Result<Place> {
-        Ok(self.settings.place(host)?)
+        Ok(self.settings.place(self.ranges(), host)?)
     }
 
     /// Puts a NIC into its bridge, and returns the gateway's bridge. Updates `host` after the move.
@@ -130,7 +130,7 @@ impl<'a> Gateway<'a> {
         net: &Net,
         ovs: &Ovs,
     ) -> Result<GatewayBridge> {
-        let place = self.settings.place(host)?;
+        let place = self.settings.place(self.ranges(), host)?;
         if let Some(nic) = &place.nic {
             self.move_to_bridge(nic, &place, internal, host, net, ovs).await?;
             *host = observe(net, Some(ovs), Depth::Usual).await?;

@@ -72,13 +72,13 @@ impl Place {
 
 impl GatewaySettings {
     /// The bridge or NIC that the settings mean on this host.
-    pub fn place(&self, host: &Observed) -> Result<Place> {
+    pub fn place(&self, ranges: Ranges<'_>, host: &Observed) -> Result<Place> {
         let made = || host.bridges.iter().filter(|bridge| bridge.made_for.is_some());
         let name = match (&self.interface, made().find(|made| made.journalled)) {
             (Some(name), _) => name.clone(),
             (None, Some(made)) => made.name.clone(),
             // default routes come and go, also while the agent runs: the gateway does not move with them
-            (None, None) => in_use(host).map_or_else(|| of_default_route(host), Ok)?,
+            (None, None) => in_use(host).map_or_else(|| of_default_route(ranges, host), Ok)?,
         };
         let made = made().find(|made| made.name == name || made.made_for.as_ref() == Some(&name));
         if let Some(BridgeState { name, made_for, .. }) = made {
@@ -250,10 +250,18 @@ fn in_use(host: &Observed) -> Option<String> {
     host.mapped.iter().find(|name| host.bridge(name).is_some()).cloned()
 }
 
-fn of_default_route(host: &Observed) -> Result<String> {
-    let of =
-        |index: u32| host.links.iter().find(|state| state.link.index == index).map(|state| state.name().to_owned());
-    host.default_routes.iter().find_map(|route| of(route.link)).ok_or(Refused::NoDefaultRoute)
+/// The link of the first default route of the pods' families, rather one that has a default route of each.
+fn of_default_route(ranges: Ranges<'_>, host: &Observed) -> Result<String> {
+    let of_pods = |ipv6: bool| ranges.cluster.iter().any(|range| range.is_ipv6() == ipv6);
+    let routes: Vec<_> = host.default_routes.iter().filter(|route| of_pods(route.gateway.is_ipv6())).collect();
+    let link_of = |link: u32| host.links.iter().find(|state| state.link.index == link);
+    let links: Vec<&LinkState> = routes.iter().filter_map(|route| link_of(route.link)).collect();
+    let leads =
+        |link: u32, ipv6: bool| routes.iter().any(|route| route.link == link && route.gateway.is_ipv6() == ipv6);
+    let has_all =
+        |state: &LinkState| [false, true].iter().all(|ipv6| !of_pods(*ipv6) || leads(state.link.index, *ipv6));
+    let found = links.iter().find(|state| has_all(state)).or_else(|| links.first());
+    found.map(|state| state.name().to_owned()).ok_or(Refused::NoDefaultRoute)
 }
 
 /// One address per family of the pods: the one that Kubernetes knows, else the first.

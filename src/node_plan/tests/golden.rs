@@ -25,7 +25,7 @@ fn plan(case: &Case, host: &Observed) -> Result<Vec<HostChange>, String> {
         return Ok(changes.into_iter().chain(missing(case, None, host)).collect());
     };
     settings.check_host(case.ranges(), host).map_err(|e| e.to_string())?;
-    let place = settings.place(host).map_err(|e| e.to_string())?;
+    let place = settings.place(case.ranges(), host).map_err(|e| e.to_string())?;
     let bridge = settings.find(&place, case.ranges(), &case.internal, host).map_err(|e| e.to_string())?;
     let stale = leftovers(Some(&place), &ranges, host);
     Ok(stale.into_iter().chain(missing(case, Some(&bridge), host)).collect())
