@@ -359,7 +359,7 @@ async fn annotate(api: &Client, name: &str, mut wanted: watch::Receiver<Annotati
                         } else {
                             warn!(%error, "trying again to annotate the own node");
                         }
-                        tokio::time::sleep(pause).await;
+                        tokio::time::sleep(pause.max(error.retry_after().unwrap_or_default())).await;
                         pause = LONGEST_PAUSE.min(pause * 2);
                         continue;
                     }

@@ -197,18 +197,28 @@ impl Client {
     ) -> Result<T, Error> {
         let mut request = request(action, method, path, body)?;
         request.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static(content_type));
-        let (method, path) = (request.method().clone(), request.uri().clone());
-        let answer =
-            within(action, async { self.kube.request_text(request).await.map_err(|e| Error::from_kube(action, &e)) });
-        let answer = answer.await.inspect_err(|error| self.forbidden.note(&method, &path, error))?;
+        let answer = self.ask(action, request, |request| self.kube.request_text(request));
+        let answer = within(action, answer).await?;
         serde_json::from_str(&answer).map_err(|e| Error::failed(action, format!("its answer cannot be parsed: {e}")))
     }
 
-    async fn open(&self, action: &str, mut request: Request<Vec<u8>>) -> Result<impl AsyncBufRead + use<>, Error> {
+    async fn open(&self, action: &str, request: Request<Vec<u8>>) -> Result<impl AsyncBufRead + use<>, Error> {
+        self.ask(action, request, |request| self.kube.request_stream(request)).await
+    }
+
+    /// Makes a request in one of kube's ways.
+    async fn ask<T, F>(
+        &self,
+        action: &str,
+        mut request: Request<Vec<u8>>,
+        way: impl FnOnce(Request<Vec<u8>>) -> F,
+    ) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, kube::Error>>,
+    {
         let (method, path, after) = (request.method().clone(), request.uri().clone(), RetryAfter::default());
         request.extensions_mut().insert(after.clone());
-        let answer = self.kube.request_stream(request).await;
-        let answer = answer.map_err(|e| Error::from_kube(action, &e).later(after.0.get().copied()));
+        let answer = way(request).await.map_err(|e| Error::from_kube(action, &e).later(after.0.get().copied()));
         answer.inspect_err(|error| self.forbidden.note(&method, &path, error))
     }
 }

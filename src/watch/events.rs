@@ -27,7 +27,7 @@ const RAISE_EVERY: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(50);
 /// How long a notice is tried again. What the API server answers may be about this notice alone, and others wait.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The same while it does not answer, as while it restarts: it would answer no other.
+/// The same while it does not answer, as while it restarts, or says when to ask again: it would answer no other.
 const PATIENCE_WITH_SILENCE: Duration = Duration::from_secs(60);
 /// Between two attempts; each failure in a row doubles it.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -138,7 +138,7 @@ impl Recorder {
         self.sent.insert(id, Sent { count, written: Instant::now() });
     }
 
-    /// `silence`: how long it is tried while there is no answer.
+    /// `silence`: how long it is tried while there is no answer, or one that says when to ask again.
     async fn write(&self, id: u64, notice: &Notice, silence: Duration) -> Result<u64, Error> {
         let (began, mut pause) = (Instant::now(), FIRST_PAUSE);
         loop {
@@ -148,11 +148,12 @@ impl Recorder {
             };
             match result {
                 Err(error) if error.is_retryable() => {
-                    let patience = if error.is_unanswered() { silence } else { PATIENCE };
+                    let after = error.retry_after();
+                    let patience = if error.is_unanswered() || after.is_some() { silence } else { PATIENCE };
                     if began.elapsed() >= patience {
                         return Err(error);
                     }
-                    sleep(pause).await;
+                    sleep(pause.max(after.unwrap_or_default().min(patience))).await;
                 }
                 result => return result,
             }

@@ -17,6 +17,8 @@
 
 mod access;
 mod backoff;
+#[cfg(test)]
+mod busy_tests;
 mod client;
 mod config_map;
 mod connection;

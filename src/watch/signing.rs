@@ -63,18 +63,21 @@ impl Client {
         let selector = format!("&fieldSelector={}", query_value(&format!("{field}={value}")));
         let (mut backoff, mut pause) = (Backoff::default(), FIRST_WATCH);
         loop {
-            let began = Instant::now();
+            let (began, mut after) = (Instant::now(), None);
             match self.follow_once(&selector, &mut pause, &mut see).await {
                 Ok(ControlFlow::Break(found)) => return found,
                 Ok(ControlFlow::Continue(())) => {}
                 // it was logged once
                 Err(error) if error.is_forbidden() => tracing::debug!(%error, "trying again"),
-                Err(error) => tracing::warn!(%error, "trying again"),
+                Err(error) => {
+                    after = error.retry_after();
+                    tracing::warn!(%error, "trying again");
+                }
             }
             if began.elapsed() > SHORT_LIVED {
                 backoff.reset();
             }
-            sleep(backoff.next()).await;
+            sleep(after.unwrap_or_default() + backoff.next()).await;
         }
     }
 

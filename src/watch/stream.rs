@@ -76,7 +76,7 @@ pub(crate) async fn run_at<W: Watched>(client: Client, path: String, selector: S
 async fn forever<W: Watched>(mut stream: Stream<W>) {
     let mut backoff = Backoff::default();
     loop {
-        let began = Instant::now();
+        let (began, mut after) = (Instant::now(), None);
         let end = if stream.version.is_some() { stream.watch().await } else { stream.list().await };
         if began.elapsed() > SHORT_LIVED {
             backoff.reset();
@@ -98,6 +98,7 @@ async fn forever<W: Watched>(mut stream: Stream<W>) {
                 stream.expire();
             }
             Err(Stop::Failed(error)) => {
+                after = error.retry_after();
                 if error.is_forbidden() {
                     tracing::debug!(%error, "trying again");
                     // the right may be on its way
@@ -118,8 +119,9 @@ async fn forever<W: Watched>(mut stream: Stream<W>) {
                 }
             }
         }
-        if began.elapsed() < SHORT_LIVED {
-            sleep(backoff.next()).await;
+        if after.is_some() || began.elapsed() < SHORT_LIVED {
+            // not all that were told the same time ask at once
+            sleep(after.unwrap_or_default() + backoff.next()).await;
         }
     }
 }
