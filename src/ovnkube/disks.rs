@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ovnkube_config::{Settings, Side};
-use ovnkube_db::{ClusterStatus, FileProblem, file_problems};
+use ovnkube_db::{ClusterStatus, DatabaseFile, FileProblem, file_problems};
 use ovnkube_ovsdb::NoAnswer;
 use ovnkube_watch::{Client, Events};
-use tokio::time::{Instant, sleep};
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
 use crate::db::files;
@@ -27,11 +28,11 @@ pub(crate) async fn keep(settings: &Settings, host: &str, api: &Client, events: 
 }
 
 async fn keep_one(settings: &Settings, side: Side, host: &str, api: &Client, events: &Events) {
-    let mut told = Told::default();
+    let (mut told, mut reader) = (Told::default(), Reader::default());
     loop {
         // the directory of the socket depends on what is there
         let place = Place::of(settings, side);
-        if let Some(problems) = problems(&place).await {
+        if let Some(problems) = problems(&place, &mut reader).await {
             let (new, over) = told.news(&problems);
             for problem in new {
                 let message = format!("{} on host {host}: {}", place.database.name, problem.text);
@@ -68,9 +69,28 @@ impl Told {
     }
 }
 
+/// Reads files on threads of their own: a disk that fails answers late or never, and so does a server of files that is away.
+#[derive(Default)]
+struct Reader<T>(Option<JoinHandle<T>>);
+
+impl<T: Send + 'static> Reader<T> {
+    /// What is read. Nothing if that takes longer, or if an earlier read has not ended: they take up one thread, however long that is.
+    async fn read(&mut self, within: Duration, database: &str, read: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+        if self.0.as_ref().is_some_and(|earlier| !earlier.is_finished()) {
+            return None;
+        }
+        let reading = self.0.insert(spawn_blocking(read));
+        if let Ok(read) = timeout(within, reading).await {
+            return read.ok();
+        }
+        warn!(database, "the disk of its server on this host does not answer within {within:?}");
+        None
+    }
+}
+
 /// Of the server on this host. Nothing if that is not known: no server of the database runs here, such as one that has ended because its
-/// disk is full, or it does not answer.
-async fn problems(place: &Place) -> Option<Vec<FileProblem>> {
+/// disk is full, or it does not answer, or its disk does not.
+async fn problems(place: &Place, reader: &mut Reader<Option<DatabaseFile>>) -> Option<Vec<FileProblem>> {
     if !runs(place).await {
         return None;
     }
@@ -80,7 +100,8 @@ async fn problems(place: &Place) -> Option<Vec<FileProblem>> {
         Err(NoAnswer::Refused(_)) => None,
         Err(NoAnswer::Failed(_)) => return None,
     };
-    let file = files::open_by(place)?;
+    let (of, database) = (place.clone(), place.database.name);
+    let file = reader.read(WITHIN, database, move || files::open_by(&of)).await??;
     Some(file_problems(&file, status.as_ref(), place.word))
 }
 
@@ -108,6 +129,29 @@ mod tests {
         }
     }
 
+    /// Everything else goes on meanwhile, and however long it lasts, it is one thread.
+    #[tokio::test]
+    async fn a_read_that_hangs_is_given_up_and_not_begun_again() {
+        let (release, hangs) = std::sync::mpsc::channel::<()>();
+        let (mut reader, soon) = (Reader::default(), Duration::from_millis(50));
+        let hanging = move || {
+            let _ = hangs.recv();
+            1
+        };
+        assert_eq!(reader.read(soon, "nb", hanging).await, None);
+        assert_eq!(reader.read(soon, "nb", || 2).await, None, "the first one still reads");
+        drop(release);
+        let again = async {
+            loop {
+                if let Some(read) = reader.read(AGAIN, "nb", || 3).await {
+                    return read;
+                }
+                sleep(soon).await;
+            }
+        };
+        assert_eq!(timeout(AGAIN, again).await, Ok(3), "what is there by then");
+    }
+
     fn place(flags: &[&str]) -> Place {
         let words = ["--config-file=/dev/null", "-init-node=n"].iter().chain(flags).map(Into::into);
         let loaded = ovnkube_config::load(words, |_| None, &ovnkube_config::Places::default());
@@ -117,7 +161,7 @@ mod tests {
     /// One that has ended on a full disk has not got over it.
     #[tokio::test]
     async fn nothing_is_known_of_a_server_that_does_not_run() {
-        assert_eq!(problems(&place(&["--nb-run-dir=/nowhere"])).await, None);
+        assert_eq!(problems(&place(&["--nb-run-dir=/nowhere"]), &mut Reader::default()).await, None);
     }
 
     /// It has not said that it is in no cluster.
@@ -130,7 +174,7 @@ mod tests {
         tokio::spawn(async move { while server.accept().await.is_ok() {} });
         let (run, file) =
             (format!("--nb-run-dir={}", dir.display()), format!("--nb-db-location={}/nb.db", dir.display()));
-        assert_eq!(problems(&place(&[&run, &file])).await, None);
+        assert_eq!(problems(&place(&[&run, &file]), &mut Reader::default()).await, None);
         std::fs::remove_dir_all(dir).unwrap();
     }
 }

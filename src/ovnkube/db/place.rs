@@ -18,6 +18,7 @@ const DIRECTORIES: [&str; 4] = ["/var/lib/ovn", "/etc/ovn", "/var/lib/openvswitc
 /// Where OVN before 20.03 had the sockets.
 const OLD_RUN_DIR: &str = "/var/run/openvswitch";
 
+#[derive(Clone)]
 pub(crate) struct Place {
     /// `nb` or `sb`.
     pub(crate) word: &'static str,
