@@ -17,7 +17,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
-use crate::db::look::is_here;
+use crate::db::look::{is_here, servers};
 use crate::db::place::Place;
 use crate::stranger::namespace_uid;
 
@@ -129,7 +129,7 @@ async fn keep_one(
     loop {
         client.synced().await;
         if may_write() {
-            match step(&client, &tables, keys, &targets, whose).await {
+            match step(&client, &place, &tables, keys, &targets, whose).await {
                 Ok(()) => told.clear(),
                 Err(error) if error != told => {
                     warn!(database = tables.database.name, %error, "the server's certificate is not set; trying again every 10 s");
@@ -175,6 +175,7 @@ async fn connect(place: &Place, tables: &Tables) -> Client {
 /// Writes what is missing, unless the databases are another cluster's.
 async fn step(
     client: &Client,
+    place: &Place,
     tables: &Tables,
     keys: &ServerKeys,
     targets: &BTreeSet<String>,
@@ -190,12 +191,29 @@ async fn step(
                 path.display()
             ));
         }
+        if is_elsewhere(place, client).await {
+            return Err(format!(
+                "the server that is reached first is in another cluster than those at the addresses of the database; correct \
+                 -{word}-address, or -{word}-run-dir where this host's server is",
+                word = tables.word
+            ));
+        }
         client.transact(txn).await.map_err(|error| error.to_string())?;
         info!(database = tables.database.name, "the server's certificate and port are set");
     }
     taken.map_or(Ok(()), |target| {
         Err(format!("its port is that of the connection {target}; remove this one with del-connection"))
     })
+}
+
+/// Whether the addresses lead to another cluster than that of the server in use: a host may have a member of another one too, whose socket
+/// is in the usual place. Before servers have a certificate, none answers there.
+async fn is_elsewhere(place: &Place, client: &Client) -> bool {
+    let named = servers(&place.remotes, place.tls.as_ref(), place.database).await;
+    let answers = named.servers.into_iter().filter_map(|seen| seen.answer);
+    // a relay names none
+    let clusters: BTreeSet<Option<String>> = answers.map(|answer| answer.cluster).collect();
+    clusters.iter().any(Option::is_some) && !clusters.contains(&client.cluster())
 }
 
 impl Tables {
@@ -299,39 +317,50 @@ fn port(target: &str) -> Option<&str> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use std::path::Path;
+
     use ovnkube_ovsdb::Class;
     use ovnkube_tests::nb::{Release, Server, until, within};
+    use ovnkube_tests::raft::Member;
 
     use super::*;
+
+    fn settings(flags: &[String]) -> Settings {
+        let words = ["--config-file=/dev/null", "-init-node=n"].map(str::to_owned);
+        let words = words.iter().chain(flags).map(Into::into);
+        ovnkube_config::load(words, |_| None, &ovnkube_config::Places::default()).unwrap().settings
+    }
+
+    /// Files that are there.
+    fn keys(dir: &Path) -> ServerKeys {
+        let file = |name: &str| {
+            let path = dir.join(name);
+            std::fs::write(&path, "").unwrap();
+            path
+        };
+        ServerKeys { privkey: file("key"), cert: file("cert"), cacert: file("ca") }
+    }
 
     /// A master was given a wrong address, and its own cluster has a certificate for the server.
     #[tokio::test]
     async fn another_clusters_databases_get_no_certificate() {
         let (server, sb) = (Server::new(Release::Lts), Server::southbound(Release::Lts));
-        let words = [
-            "--config-file=/dev/null".to_owned(),
-            "-init-node=n".to_owned(),
+        let settings = settings(&[
             format!("--nb-address=unix:{}", server.socket().display()),
             format!("--sb-address=unix:{}", sb.socket().display()),
-        ];
-        let places = ovnkube_config::Places::default();
-        let settings = ovnkube_config::load(words.iter().map(Into::into), |_| None, &places).unwrap().settings;
-        let file = |name: &str| {
-            let path = server.socket().with_file_name(name);
-            std::fs::write(&path, "").unwrap();
-            path
-        };
-        let keys = ServerKeys { privkey: file("key"), cert: file("cert"), cacert: file("ca") };
+        ]);
+        let keys = keys(server.socket().parent().unwrap());
         let mark = format!("external_ids:{}=theirs", names::CLUSTER_UID);
         sb.sbctl(&["init"]);
         server.nbctl(&["lr-add", "GR_n1", "--", "lr-add", names::CLUSTER_ROUTER]);
         server.nbctl(&["set", "Logical_Router", names::CLUSTER_ROUTER, &mark]);
-        let nb = within("the database", open(&Place::of(&settings, Side::North), &NORTH)).await;
-        let south = within("the database", open(&Place::of(&settings, Side::South), &SOUTH)).await;
+        let [north, southern] = [Side::North, Side::South].map(|side| Place::of(&settings, side));
+        let nb = within("the database", open(&north, &NORTH)).await;
+        let south = within("the database", open(&southern, &SOUTH)).await;
         assert_eq!(nb.cache().len(lr::TABLE), 1);
         let (whose, targets) = (Whose { nb: nb.clone(), own: "ours".into() }, BTreeSet::new());
-        for (client, tables) in [(&nb, &NORTH), (&south, &SOUTH)] {
-            let refused = step(client, tables, &keys, &targets, &whose).await.unwrap_err();
+        for (client, place, tables) in [(&nb, &north, &NORTH), (&south, &southern, &SOUTH)] {
+            let refused = step(client, place, tables, &keys, &targets, &whose).await.unwrap_err();
             assert!(refused.starts_with("the northbound database is another cluster's"), "{refused}");
         }
         assert!(!server.nbctl(&["get-ssl"]).contains("cert") && !sb.sbctl(&["get-ssl"]).contains("cert"));
@@ -339,12 +368,27 @@ mod tests {
         // this cluster is to take the databases over
         server.nbctl(&["remove", "Logical_Router", names::CLUSTER_ROUTER, "external_ids", names::CLUSTER_UID]);
         until("the mark's end", async || another_cluster(&nb.cache(), "ours").is_none()).await;
-        for (client, tables) in [(&nb, &NORTH), (&south, &SOUTH)] {
-            step(client, tables, &keys, &targets, &whose).await.unwrap();
+        for (client, place, tables) in [(&nb, &north, &NORTH), (&south, &southern, &SOUTH)] {
+            step(client, place, tables, &keys, &targets, &whose).await.unwrap();
         }
         for ssl in [server.nbctl(&["get-ssl"]), sb.sbctl(&["get-ssl"])] {
             assert!(ssl.contains(&keys.cert.display().to_string()), "{ssl}");
         }
+    }
+
+    /// Its host has a member of another one, which no address leads to.
+    #[tokio::test]
+    async fn a_member_of_another_cluster_gets_no_certificate() {
+        let [used, other] = [(); 2].map(|()| Member::cluster(Release::Lts, 1).remove(0));
+        let at = |member: &Member| Place::of(&settings(&[format!("--nb-address={}", member.remote())]), Side::North);
+        let keys = keys(other.dir());
+        let nb = within("the database", open(&at(&other), &NORTH)).await;
+        let (whose, targets) = (Whose { nb: nb.clone(), own: "ours".into() }, BTreeSet::new());
+        let refused = step(&nb, &at(&used), &NORTH, &keys, &targets, &whose).await.unwrap_err();
+        assert!(refused.starts_with("the server that is reached first is in another cluster"), "{refused}");
+        assert!(!other.nbctl(&["get-ssl"]).contains("cert"));
+        step(&nb, &at(&other), &NORTH, &keys, &targets, &whose).await.unwrap();
+        assert!(other.nbctl(&["get-ssl"]).contains(&keys.cert.display().to_string()));
     }
 
     /// A master decides, sleeps, and sends when an administrator has decided otherwise.
