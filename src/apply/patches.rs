@@ -67,12 +67,12 @@ impl OnTheirWay {
     }
 }
 
-/// Number of recent requests for each key.
+/// Number of recent requests for each object: several keys may write to one node.
 #[derive(Default)]
 struct Pace {
-    windows: HashMap<Key, (u32, Instant)>,
+    windows: HashMap<PatchTarget, (u32, Instant)>,
     /// The same windows, in the order in which they end.
-    ends: VecDeque<(Instant, Key)>,
+    ends: VecDeque<(Instant, PatchTarget)>,
 }
 
 /// Why a patch failed.
@@ -105,21 +105,21 @@ enum State {
 }
 
 impl Pace {
-    fn note(&mut self, key: &Key, requests: u32) {
+    fn note(&mut self, object: &PatchTarget, requests: u32) {
         let now = Instant::now();
         while self.ends.front().is_some_and(|(end, _)| *end <= now) {
-            self.ends.pop_front().map(|(_, key)| self.windows.remove(&key));
+            self.ends.pop_front().map(|(_, object)| self.windows.remove(&object));
         }
-        let (count, _) = self.windows.entry(key.clone()).or_insert_with(|| {
-            self.ends.push_back((now + WINDOW, key.clone()));
+        let (count, _) = self.windows.entry(object.clone()).or_insert_with(|| {
+            self.ends.push_back((now + WINDOW, object.clone()));
             (0, now + WINDOW)
         });
         *count += requests;
     }
 
-    /// When requests about this key may be sent again, if not now.
-    fn rests_until(&self, key: &Key) -> Option<Instant> {
-        let (count, end) = self.windows.get(key)?;
+    /// When requests about this object may be sent again, if not now.
+    fn rests_until(&self, object: &PatchTarget) -> Option<Instant> {
+        let (count, end) = self.windows.get(object)?;
         (*count >= IN_WINDOW && *end > Instant::now()).then_some(*end)
     }
 }
@@ -158,7 +158,7 @@ impl Patches {
             // the response to the one on its way makes the key dirty again
             Some(record) if record.state == State::Sent => record.outdated = true,
             _ => {
-                if let Some(rested) = self.pace.rests_until(key) {
+                if let Some(rested) = self.pace.rests_until(&patch.target) {
                     return Some(rested);
                 }
                 self.records.insert(key.clone(), Record { patch, state: State::Queued, outdated: false, seen: false });
@@ -246,7 +246,7 @@ impl Patches {
             let patch = &record.patch;
             let requests = [patch.annotations.is_empty(), patch.labels.is_empty(), patch.network_unavailable.is_none()];
             let requests = requests.into_iter().map(|is_empty| u32::from(!is_empty)).sum::<u32>();
-            self.pace.note(&key, requests + u32::from(matches!(patch.seen, Seen::Digest(_))));
+            self.pace.note(&patch.target, requests + u32::from(matches!(patch.seen, Seen::Digest(_))));
             let (api, patch, may_write) = (self.api.clone(), record.patch.clone(), self.may_write.clone());
             let token = self.on_their_way.0.subscribe();
             self.tasks.spawn(async move {
@@ -295,4 +295,36 @@ async fn texts(api: &Client, patch: &Patch) -> Result<Option<Vec<Option<Name>>>,
     let text = api.pod_annotation(pod, name).await?.ok_or(Refused::Changed)?;
     let is_it = PodAnnotation::parse(&text).ok().map(|annotation| annotation.digest) == *digest;
     if is_it { Ok(Some(vec![Some(text.into())])) } else { Err(Refused::Changed) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ovnkube_watch::Access;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn keys_of_one_object_share_its_requests() {
+        let access = Access { apiserver: Some("http://127.0.0.1:9".to_owned()), ..Access::default() };
+        let api = Client::connect(&access).await.unwrap();
+        let mut patches = Patches::new(api, Arc::new(|| true));
+        let mut rests = |key: &str, node: &str| {
+            let patch = Patch {
+                target: PatchTarget::Node(node.into()),
+                uid: "u".into(),
+                annotations: vec![("a", "b".to_owned())],
+                seen: Seen::Bare,
+                labels: Vec::new(),
+                network_unavailable: None,
+            };
+            patches.want(&Key::NodeAnnotations(key.into()), Some(patch)).is_some()
+        };
+        for key in ["1", "2", "3", "4", "5"] {
+            assert!(!rests(key, "n1"), "{key}");
+        }
+        assert!(rests("6", "n1"), "six at once");
+        assert!(!rests("7", "n2"), "another object");
+    }
 }
