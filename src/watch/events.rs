@@ -90,6 +90,7 @@ impl Events {
 
 /// State of a notice's Event.
 struct Sent {
+    name: String,
     /// How often it was published, including what is not written yet.
     count: u64,
     written: Instant,
@@ -102,10 +103,39 @@ struct Recorder {
     sent: BTreeMap<u64, Sent>,
 }
 
-#[derive(Deserialize)]
-struct Counted {
-    #[serde(default)]
+/// An Event that the API server has.
+struct Written {
+    name: String,
     count: u64,
+}
+
+/// What is read of an Event.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Found {
+    count: i32,
+    r#type: String,
+    reason: String,
+    message: String,
+    involved_object: Involved,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Involved {
+    kind: String,
+    name: String,
+    uid: String,
+}
+
+impl Found {
+    /// Whether it says what the notice does: everybody who may make Events can take its name first.
+    fn says(&self, notice: &Notice) -> bool {
+        let (about, of) = (notice.object.about(), &self.involved_object);
+        let is_about = (&*of.kind, &*of.name, &*of.uid) == (about.kind, about.name, about.uid);
+        let said = (&*self.r#type, &*self.reason, &*self.message);
+        is_about && said == (kind(notice), notice.reason, shortened(&notice.message))
+    }
 }
 
 impl Recorder {
@@ -120,7 +150,7 @@ impl Recorder {
                 }
             }
             match self.write(id, &notice, PATIENCE_WITH_SILENCE).await {
-                Ok(count) => self.remember(id, count),
+                Ok(written) => self.remember(id, written),
                 Err(error) => {
                     self.sent.remove(&id);
                     tracing::debug!(%error, "the event is lost");
@@ -130,21 +160,21 @@ impl Recorder {
         }
     }
 
-    fn remember(&mut self, id: u64, count: u64) {
+    fn remember(&mut self, id: u64, Written { name, count }: Written) {
         if self.sent.len() >= REMEMBERED {
             let oldest = self.sent.iter().min_by_key(|(_, sent)| sent.written).map(|(id, _)| *id);
             oldest.map(|id| self.sent.remove(&id));
         }
-        self.sent.insert(id, Sent { count, written: Instant::now() });
+        self.sent.insert(id, Sent { name, count, written: Instant::now() });
     }
 
     /// `silence`: how long it is tried while there is no answer, or one that says when to ask again.
-    async fn write(&self, id: u64, notice: &Notice, silence: Duration) -> Result<u64, Error> {
+    async fn write(&self, id: u64, notice: &Notice, silence: Duration) -> Result<Written, Error> {
         let (began, mut pause) = (Instant::now(), FIRST_PAUSE);
         loop {
             let result = match self.sent.get(&id) {
-                Some(sent) => self.raise(id, notice, Some(sent.count)).await,
-                None => self.create(id, notice).await,
+                Some(sent) => self.raise(sent.name.clone(), notice, Some(sent.count)).await,
+                None => self.create(event_name(&notice.object.about(), id), notice).await,
             };
             match result {
                 Err(error) if error.is_retryable() => {
@@ -161,26 +191,25 @@ impl Recorder {
         }
     }
 
-    async fn create(&self, id: u64, notice: &Notice) -> Result<u64, Error> {
+    async fn create(&self, name: String, notice: &Notice) -> Result<Written, Error> {
         let about = notice.object.about();
         let now = now();
-        let kind = if notice.severity == Severity::Warning { "Warning" } else { "Normal" };
         let body = json!({
             "apiVersion": "v1", "kind": "Event",
-            "metadata": { "name": event_name(&about, id), "namespace": event_namespace(&about) },
+            "metadata": { "name": name, "namespace": event_namespace(&about) },
             "involvedObject": { "apiVersion": about.api_version, "kind": about.kind, "name": about.name, "namespace": about.namespace, "uid": about.uid },
-            "type": kind, "reason": notice.reason, "message": shortened(&notice.message),
+            "type": kind(notice), "reason": notice.reason, "message": shortened(&notice.message),
             "source": { "component": self.component, "host": self.host },
             "reportingComponent": self.component, "reportingInstance": self.host,
             "firstTimestamp": now, "lastTimestamp": now, "count": 1,
         });
         let action = format!("create event {} for {} {}", notice.reason, about.kind, about.name);
         match self.client.send(&action, Method::POST, &events_path(&about), JSON, body.to_string().into_bytes()).await {
-            Ok(()) => Ok(1),
+            Ok(()) => Ok(Written { name, count: 1 }),
             // an earlier run of ours created it
-            Err(Error::Conflict { .. }) => match self.raise(id, notice, None).await {
+            Err(Error::Conflict { .. }) => match self.raise(name.clone(), notice, None).await {
                 // accounts of databases and of Open vSwitch may only create them; what it says is there
-                Err(error) if error.is_forbidden() => Ok(1),
+                Err(error) if error.is_forbidden() => Ok(Written { name, count: 1 }),
                 raised => raised,
             },
             Err(error) => Err(error),
@@ -188,19 +217,26 @@ impl Recorder {
     }
 
     /// Raises the count to `count`, or by one.
-    async fn raise(&self, id: u64, notice: &Notice, count: Option<u64>) -> Result<u64, Error> {
+    async fn raise(&self, name: String, notice: &Notice, count: Option<u64>) -> Result<Written, Error> {
         let about = notice.object.about();
-        let path = format!("{}/{}", events_path(&about), query_value(&event_name(&about, id)));
+        let path = format!("{}/{}", events_path(&about), query_value(&name));
         let action = format!("count event {} for {} {}", notice.reason, about.kind, about.name);
-        let count = match count {
-            Some(count) => count,
-            None => self.client.exchange::<Counted>(&action, Method::GET, &path, JSON, Vec::new()).await?.count + 1,
+        let count = if let Some(count) = count {
+            count
+        } else {
+            let found: Found = self.client.exchange(&action, Method::GET, &path, JSON, Vec::new()).await?;
+            if !found.says(notice) {
+                // a name of the time, as those of Kubernetes' own components
+                let nanoseconds = jiff::Timestamp::now().as_nanosecond() as u64;
+                return Box::pin(self.create(event_name(&about, nanoseconds), notice)).await;
+            }
+            u64::try_from(found.count.saturating_add(1)).unwrap_or_default()
         };
         let body = json!({ "count": count, "lastTimestamp": now() }).to_string().into_bytes();
         match self.client.send(&action, Method::PATCH, &path, MERGE_PATCH, body).await {
-            Ok(()) => Ok(count),
+            Ok(()) => Ok(Written { name, count }),
             // the API server has deleted it
-            Err(Error::Gone { .. }) => Box::pin(self.create(id, notice)).await,
+            Err(Error::Gone { .. }) => Box::pin(self.create(name, notice)).await,
             Err(error) => Err(error),
         }
     }
@@ -213,6 +249,10 @@ fn event_namespace<'a>(about: &About<'a>) -> &'a str {
 
 fn events_path(about: &About<'_>) -> String {
     format!("/api/v1/namespaces/{}/events", query_value(event_namespace(about)))
+}
+
+fn kind(notice: &Notice) -> &'static str {
+    if notice.severity == Severity::Warning { "Warning" } else { "Normal" }
 }
 
 /// The same notice gets the same name in every run.
@@ -235,4 +275,87 @@ pub(crate) fn shortened(message: &str) -> &str {
 
 fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use http::{Request, Response};
+    use kube::client::Body;
+    use ovnkube_model::Object;
+    use serde_json::Value;
+
+    use super::*;
+
+    /// Requests so far, each as `METHOD name`.
+    type Asked = Arc<Mutex<Vec<String>>>;
+
+    /// An API server that has this Event under the first name that it is asked to create.
+    fn api(has: &Value) -> (Client, Asked) {
+        let (asked, has) = (Asked::default(), has.clone());
+        let log = asked.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let (log, has) = (log.clone(), has.clone());
+            async move {
+                let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+                let body = request.into_body().collect_bytes().await.unwrap();
+                let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+                let name = body["metadata"]["name"].as_str().or(path.rsplit('/').next()).unwrap_or_default();
+                let is_first = log.lock().unwrap().is_empty();
+                log.lock().unwrap().push(format!("{method} {name}"));
+                let taken = json!({"kind": "Status", "status": "Failure", "code": 409, "message": "already exists"});
+                let (status, answer) = if is_first { (409_u16, taken) } else { (200, has) };
+                let answer = Response::builder().status(status).body(Body::from(answer.to_string().into_bytes()));
+                Ok::<_, Infallible>(answer.unwrap())
+            }
+        });
+        (Client::over(kube::Client::new(service, "default")), asked)
+    }
+
+    fn notice() -> Notice {
+        let object = Object::Node { name: "n1".into(), uid: "u1".into() };
+        Notice { object, severity: Severity::Warning, reason: "NoSubnet", message: "no subnet is left".into() }
+    }
+
+    /// As the API server returns it.
+    fn event(message: &str) -> Value {
+        let involved = json!({"kind": "Node", "name": "n1", "uid": "u1"});
+        json!({
+            "involvedObject": involved, "type": "Warning", "reason": "NoSubnet", "message": message, "count": 3,
+        })
+    }
+
+    /// What is asked for a notice, and for the same one two minutes later.
+    async fn published_twice(has: &Value) -> Vec<String> {
+        let (client, asked) = api(has);
+        let events = Events::start(&client, "ovnkube", "host1");
+        for _ in 0..2 {
+            events.publish(notice());
+            sleep(RAISE_EVERY * 2).await;
+        }
+        let asked = asked.lock().unwrap();
+        asked.clone()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_event_of_an_earlier_run_is_counted() {
+        let name = event_name(&notice().object.about(), digest(&notice()));
+        let expected = ["POST", "GET", "PATCH", "PATCH"].map(|method| format!("{method} {name}"));
+        assert_eq!(published_twice(&event("no subnet is left")).await, expected);
+    }
+
+    /// The Event would be lost, and people would read what somebody else wrote.
+    #[tokio::test(start_paused = true)]
+    async fn a_notice_whose_name_is_taken_gets_another() {
+        let mut odd = event("all is well");
+        odd["count"] = json!(-1);
+        for taken in [event("all is well"), odd] {
+            let asked = published_twice(&taken).await;
+            let [created, read, again, counted] = <[String; 4]>::try_from(asked).unwrap();
+            assert_eq!(read.strip_prefix("GET "), created.strip_prefix("POST "));
+            assert_ne!(again, created);
+            assert_eq!(counted.strip_prefix("PATCH "), again.strip_prefix("POST "));
+        }
+    }
 }
