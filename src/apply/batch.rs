@@ -16,7 +16,7 @@ use ovnkube_model::World;
 use ovnkube_ovn::Row;
 use ovnkube_ovn::nb::logical_switch_port as lsp;
 use ovnkube_ovsdb::Cache;
-use ovnkube_plan::{Access, Key, RowKey, Want, access};
+use ovnkube_plan::{Access, Key, RowKey, Want, access, put_in_order};
 
 use crate::diff::existing;
 use crate::owner_index::{Owned, OwnerIndex};
@@ -55,7 +55,9 @@ pub fn take(
         |key: &Key| owner_index.get(key).is_some_and(|had| had.rows.is_empty() && !had.members.is_empty());
     let mut is_filled = cache.is_none_or(has_pods);
     let (mut ordered, mut endpoints) = (Vec::new(), Vec::new());
-    for key in std::mem::take(dirty) {
+    let mut keys: Vec<Key> = std::mem::take(dirty).into_iter().collect();
+    put_in_order(&mut keys, world);
+    for key in keys {
         let belongs = match access(&key, world) {
             Access::Says => true,
             Access::Nothing => false,

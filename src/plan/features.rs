@@ -92,6 +92,21 @@ pub fn access(key: &Key, world: &World) -> Access {
     }
 }
 
+/// Puts keys of the order of features in the order in which they are written. A transaction may end between two prefixes of other
+/// clusters of which one contains the other: until the next one, packets must not take the way of the larger one that the smaller one
+/// has to itself, nor lose both.
+pub fn put_in_order(keys: &mut [Key], world: &World) {
+    let is_prefix = |key: &Key| matches!(key, Key::Interconnections(InterconnectionKey::Prefix(_)));
+    let place = |key: &Key| {
+        let Key::Interconnections(InterconnectionKey::Prefix(prefix)) = key else { return (false, 0) };
+        let (length, goes) = (i16::from(prefix.prefix()), !world.joined.prefixes().contains_key(prefix));
+        (goes, if goes { length } else { -length })
+    };
+    for together in keys.chunk_by_mut(|one, next| is_prefix(one) && is_prefix(next)) {
+        together.sort_by_cached_key(place);
+    }
+}
+
 /// The object that a key is about, if it exists: users look there when something is wrong.
 pub fn object(key: &Key, world: &World) -> Option<Object> {
     Some(match key {

@@ -15,6 +15,7 @@ mod foreign;
 mod leftovers;
 mod nodes;
 mod pieces;
+mod prefixes;
 mod random;
 mod recreated;
 mod removal;

@@ -1,0 +1,74 @@
+//! Prefixes of other clusters that contain each other, written one by one: between two transactions packets take no other way.
+
+use std::collections::BTreeSet;
+
+use ovnkube_model::Peers;
+use ovnkube_ovn::nb::logical_router_policy as policy;
+use ovnkube_tests::nb::{Release, Server};
+use ovnkube_tests::objects::node;
+use ovnkube_tests::settings::Settings;
+use ovnkube_tests::{Controller, Objects, Write};
+use serde_json::json;
+
+const WHOLE: &str = "10.64.0.0/14";
+const PART: &str = "10.65.0.0/16";
+const HALVES: [&str; 2] = ["10.64.0.0/15", "10.66.0.0/15"];
+
+fn peers(prefixes: &[&str]) -> Peers {
+    let routes = prefixes.iter().enumerate().map(|(number, prefix)| {
+        json!({
+            "prefix": prefix, "zone": "az2", "switch": "ts", "next_hop": "169.254.100.9", "id": format!("r{number}"),
+        })
+    });
+    let own = json!({"zone": "az1", "mac": "0a:58:a9:fe:64:05", "addresses": ["169.254.100.5/24"], "key": 1});
+    let remote = json!({"ts-az2": {"key": 2, "address": "0a:58:a9:fe:64:09 169.254.100.9/24"}});
+    let switches = json!({"ts": {"key": 16_711_681, "own": [own], "remote": remote}});
+    let routes: Vec<_> = routes.collect();
+    serde_json::from_value(json!({"switches": switches, "routes": routes, "problems": []})).unwrap()
+}
+
+fn written(controller: &Controller) -> BTreeSet<String> {
+    let cache = controller.nb.cache();
+    let of = cache.iter(policy::TABLE).filter_map(|(_, row)| row.str(policy::MATCH).strip_prefix("ip4.dst == "));
+    of.filter(|prefix| prefix.starts_with("10.6")).map(str::to_owned).collect()
+}
+
+/// The prefixes in the database after each transaction until it has these.
+async fn hear(controller: &mut Controller, objects: &mut Objects, prefixes: &[&str]) -> Vec<BTreeSet<String>> {
+    controller.take(objects.hear(peers(prefixes)));
+    let mut steps = Vec::new();
+    while let Some(write) = controller.step(objects, false).await {
+        if matches!(write, Write::Transaction(_)) {
+            steps.push(written(controller));
+        }
+    }
+    let expected: BTreeSet<String> = prefixes.iter().map(|prefix| (*prefix).to_owned()).collect();
+    assert_eq!(written(controller), expected);
+    steps
+}
+
+#[tokio::test]
+async fn packets_take_no_other_way_between_two_transactions() {
+    let server = Server::new(Release::Lts);
+    let mut objects = Objects::default();
+    objects.put(node("n1"));
+    objects.put(json!({
+        "kind": "ConfigMap", "metadata": {"namespace": "kube-system", "name": "ovn-ic-config"},
+        "data": {"enable-ic": "true", "az-name": "az1", "ic-db-host": "192.168.65.3", "gw-nodes": "n1", "auto-route": "true"},
+    }));
+    let mut controller = Controller::start(Settings::default().network(), server.client().await, &objects);
+    controller.batch = 1;
+    hear(&mut controller, &mut objects, &[]).await;
+    for prefixes in [&[WHOLE, PART][..], &[]] {
+        for step in hear(&mut controller, &mut objects, prefixes).await {
+            assert!(step.contains(PART) || !step.contains(WHOLE), "{step:?} on the way to {prefixes:?}");
+        }
+    }
+    hear(&mut controller, &mut objects, &[WHOLE]).await;
+    for prefixes in [&HALVES[..], &[WHOLE]] {
+        for step in hear(&mut controller, &mut objects, prefixes).await {
+            let reaches_all = step.contains(WHOLE) || HALVES.iter().all(|half| step.contains(*half));
+            assert!(reaches_all, "{step:?} on the way to {prefixes:?}");
+        }
+    }
+}
