@@ -45,20 +45,36 @@ closed() {
   ovsdb-tool transact "$file" "[\"$name\"]" >/dev/null ||
     die "cannot change $file: see the line above; if another server has it open, such as one on the host, stop that"
 }
+# Whether the file has another schema than this release; sets `have` and `ours`.
+differs() {
+  [ "$(ovsdb-tool db-is-standalone "$file" && ovsdb-tool needs-conversion "$file" "$schema")" = yes ] || return 1
+  have=$(ovsdb-tool db-version "$file") ours=$(ovsdb-tool schema-version "$schema")
+}
 # The file has the schema of this release, or a newer one: converting it to an older one would delete what only the newer one has.
 converted() {
-  [ "$(ovsdb-tool db-is-standalone "$file" && ovsdb-tool needs-conversion "$file" "$schema")" = yes ] || return 0
-  have=$(ovsdb-tool db-version "$file") ours=$(ovsdb-tool schema-version "$schema")
+  differs || return 0
   if ovsdb-tool compare-versions "$have" '>' "$ours"; then
     say "the file $file has the schema $have of a newer release and keeps it; this release's is $ours"
   else
-    closed
-    say "the file $file gets the schema of this release, $ours; the old one stays beside it, as $file.old"
-    # in a file of our own: ovsdb-tool's would keep it from trying again after it was ended. The old one gets a second name: a copy
-    # would take the room on a full disk where other databases write
-    { rm -f "$file.new" && ovsdb-tool convert "$file" "$schema" "$file.new" && ln -f "$file" "$file.old" && mv "$file.new" "$file"; } ||
-      { rm -f "$file.new"; die "cannot convert $file: see the line above; /etc/ovn, a directory of the host, needs room for a copy of it"; }
+    convert
   fi
+}
+convert() {
+  closed
+  say "the file $file gets the schema of this release, $ours; the old one stays beside it, as $file.old"
+  # in a file of our own: ovsdb-tool's would keep it from trying again after it was ended. The old one gets a second name: a copy
+  # would take the room on a full disk where other databases write
+  { rm -f "$file.new" && ovsdb-tool convert "$file" "$schema" "$file.new" && ln -f "$file" "$file.old" && mv "$file.new" "$file"; } ||
+    { rm -f "$file.new"; die "cannot convert $file, which stays as it is: see the line above. ${file%/*}, a directory of the host, needs room for a copy of it"; }
+}
+# Open vSwitch's own database, before ovs-ctl starts its server. ovs-ctl converts it too, also to an older schema, but in the place of a
+# file that it cannot convert, as on a disk that is nearly full, it puts an empty one: a host whose NIC is in a bridge would lose its network.
+switch_database() {
+  # Debian's package makes a link
+  file=$(realpath -m /etc/openvswitch/conf.db) schema=/usr/share/openvswitch/vswitch.ovsschema name=Open_vSwitch
+  # what a first start without room leaves: no server would start with it
+  [ -s "$file" ] || rm -f "$file"
+  [ ! -e "$file" ] || ! differs || convert
 }
 # Says once an hour that the disk is nearly full, and at once that it is full: ovsdb-server goes on, and loses what it cannot write. As for
 # `ovnkube db status`, there should be room for a second file, with which the first is compacted, and 100 MB.

@@ -446,7 +446,7 @@ switch_answers() { ovs-vsctl --timeout=5 --db="unix:$OVSDB" --no-wait get Open_v
 alive() { pid=$(cat "$1" 2>/dev/null) && kill -0 "$pid" 2>/dev/null; } # PIDFILE
 has_module() { [ -e /sys/module/openvswitch ] || modprobe -q openvswitch 2>/dev/null; }
 switch() {
-  need_programs ovs-vsctl ovs-vswitchd ovsdb-server
+  need_programs ovs-vsctl ovs-vswitchd ovsdb-server ovsdb-tool
   # the chart's pods keep their database in a directory of their own: a database there is not the host's. Debian's package makes a link to
   # /var/lib/openvswitch, which leads nowhere before the host's Open vSwitch has first run
   if [ ! -e "$MARK" ] && { switch_answers || { ! of_chart && { [ -e /etc/openvswitch/conf.db ] || [ -L /etc/openvswitch/conf.db ]; }; }; }; then
@@ -464,8 +464,8 @@ switch() {
   lock $OVS_RUN/ovs-server.lock "Open vSwitch" "one of the DaemonSets that have a container ovs-server"
   # a redirection that fails would end the shell at once
   [ -e "$MARK" ] || touch "$MARK" || die "cannot write $MARK: see the line above; the host's /etc/openvswitch needs room and must be writable"
-  # what a first start without room leaves: no server would start with it
-  db=$(realpath -m /etc/openvswitch/conf.db); [ -s "$db" ] || rm -f "$db"
+  # a server that still runs has the file open; ovs-ctl then leaves both
+  switch_answers || switch_database
   ctl=/usr/share/openvswitch/scripts/ovs-ctl
   trap '$ctl stop; exit 0' TERM INT
   # after a boot, the host's own network setup has the NIC until the agent takes it; later, the switch keeps it
