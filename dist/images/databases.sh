@@ -76,6 +76,20 @@ switch_database() {
   [ -s "$file" ] || rm -f "$file"
   [ ! -e "$file" ] || ! differs || convert
 }
+# Whether the host has removed a directory that this container has: it is no directory's any more.
+is_removed() { [ "$(stat -c %h "$1" 2>/dev/null)" = 0 ]; } # DIRECTORY
+# Ends the container when the host has made a directory anew, as systemd does with the one of Open vSwitch's sockets where its unit has a
+# RuntimeDirectory (Fedora, RHEL): the program would look for sockets in the old one for ever. The next container gets the new one.
+# It has no output of its own, which would keep open what others read; the program has the number and the output of this shell.
+watch_directory() { # DIRECTORY
+  while sleep 5 && kill -0 $$; do
+    is_removed "$1" || continue
+    say "$REMOVED $1" 2>"/proc/$$/fd/2" || :
+    kill $$
+    return
+  done >/dev/null 2>&1
+}
+REMOVED="ends, for the kubelet to start this container again: the host has made another directory in place of"
 # Says once an hour that the disk is nearly full, and at once that it is full: ovsdb-server goes on, and loses what it cannot write. As for
 # `ovnkube db status`, there should be room for a second file, with which the first is compacted, and 100 MB.
 watch_disk() {

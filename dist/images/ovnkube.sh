@@ -452,11 +452,12 @@ switch() {
   if [ ! -e "$MARK" ] && { switch_answers || { ! of_chart && { [ -e /etc/openvswitch/conf.db ] || [ -L /etc/openvswitch/conf.db ]; }; }; }; then
     before=
     say "the host runs Open vSwitch itself: this container only watches it. If the host is to have none, remove its service and create $MARK there"
-    while :; do
+    while ! is_removed $OVS_RUN; do
       now=yes; switch_answers || now=no
       [ "$now" = "$before" ] || { before=$now; [ $now = yes ] && say "the host's Open vSwitch answers" || say "the host's Open vSwitch does not answer: start it"; }
       sleep 5 & wait $!
     done
+    die "$REMOVED $OVS_RUN"
   fi
   # another pod's would be taken for this one's, and stopped with it. The daemons do not inherit the lock
   need_programs flock
@@ -487,7 +488,7 @@ switch() {
 }
 controller() {
   need_programs ovn-controller ovs-vsctl flock
-  tries=0
+  watch_directory $OVS_RUN & tries=0
   until switch_answers; do
     [ $((tries % 30)) != 0 ] || say "waits for Open vSwitch at $OVSDB (container ovs-server, or the host's own)"
     tries=$((tries + 1)); sleep 1
@@ -517,7 +518,7 @@ agent() { # ARGS...
   is_node=yes
   node_name
   # the clean-up opens no database
-  case $1 in --cleanup-node=*) ;; *) ! with_relay || node_keys ;; esac
+  case $1 in --cleanup-node=*) ;; *) watch_directory $OVS_RUN & ! with_relay || node_keys ;; esac
   ! with_certificate || set -- "$@" --bootstrap-kubeconfig=/host/etc/kubernetes/kubelet.conf --cert-dir=/var/run/ovn-kubernetes/certs
   # containers see /proc/sys read-only; the agent sets the sysctls of gateways and pods
   { mount --bind /proc/sys/net /proc/sys/net && mount -o remount,rw,bind /proc/sys/net; } 2>/dev/null ||
