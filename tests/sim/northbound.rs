@@ -164,6 +164,9 @@ impl Northbound {
         lost.iter().rev().for_each(|changes| self.database.take_back(changes));
         self.commits += 1;
         self.pair = Some(Pair { active: 1 - active, reached: active });
+        // a server that becomes writable ends its sessions; their clients may have seen what is lost
+        self.sessions.retain(|_, session| session.member == active);
+        self.locks.retain(|(server, _), _| *server == active);
         self.sessions.values_mut().for_each(|session| session.was_active |= session.member != active);
         let mut messages = Vec::new();
         if dies {

@@ -162,9 +162,10 @@ impl World {
         let (messages, lost) = self.nb.fail_over(lost, dies);
         self.observer.lose(&self.nb.database, &lost, is_others);
         self.send(messages);
+        let nb = &self.nb;
+        self.links.retain(|conn, _| nb.is_open(*conn));
         if dies {
             self.faults.database_away = self.now + length;
-            self.cut_unreached();
         } else {
             self.put(self.now + length, Message::AddressMoves);
         }
