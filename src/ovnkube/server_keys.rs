@@ -382,6 +382,8 @@ mod tests {
         let [used, other] = [(); 2].map(|()| Member::cluster(Release::Lts, 1).remove(0));
         let at = |member: &Member| Place::of(&settings(&[format!("--nb-address={}", member.remote())]), Side::North);
         let keys = keys(other.dir());
+        // makes the row about the database, which every call would else
+        other.nbctl(&["init"]);
         let nb = within("the database", open(&at(&other), &NORTH)).await;
         let (whose, targets) = (Whose { nb: nb.clone(), own: "ours".into() }, BTreeSet::new());
         let refused = step(&nb, &at(&used), &NORTH, &keys, &targets, &whose).await.unwrap_err();
