@@ -78,7 +78,7 @@ impl GatewaySettings {
             (Some(name), _) => name.clone(),
             (None, Some(made)) => made.name.clone(),
             // default routes come and go, also while the agent runs: the gateway does not move with them
-            (None, None) => in_use(host).map_or_else(|| of_default_route(ranges, host), Ok)?,
+            (None, None) => in_use(host).map_or_else(|| self.of_default_route(ranges, host), Ok)?,
         };
         let made = made().find(|made| made.name == name || made.made_for.as_ref() == Some(&name));
         if let Some(BridgeState { name, made_for, .. }) = made {
@@ -89,6 +89,32 @@ impl GatewaySettings {
         }
         check_nic(&name, host)?;
         Ok(Place { link: name.clone(), nic: Some(name), made: false })
+    }
+
+    /// The link of the first default route of the pods' families, rather one that has a default route of each. Those whose next hop is
+    /// given need none, and a link that reaches these comes first: if no route is needed, also one of a default route of the other family.
+    fn of_default_route(&self, ranges: Ranges<'_>, host: &Observed) -> Result<String> {
+        let of_pods = |ipv6: bool| ranges.cluster.iter().any(|range| range.is_ipv6() == ipv6);
+        let hops: Vec<IpAddr> = self.next_hops.iter().copied().filter(|hop| of_pods(hop.is_ipv6())).collect();
+        let needs = |ipv6: bool| of_pods(ipv6) && !hops.iter().any(|hop| hop.is_ipv6() == ipv6);
+        let leads = |link: u32, ipv6: bool| {
+            host.default_routes.iter().any(|route| route.link == link && route.gateway.is_ipv6() == ipv6)
+        };
+        let has_all =
+            |state: &LinkState| [false, true].iter().all(|ipv6| !needs(*ipv6) || leads(state.link.index, *ipv6));
+        let is_near = |state: &LinkState, hop: IpAddr| {
+            state.addresses.iter().any(|address| address.is_ipv6() == hop.is_ipv6() && reaches(*address, hop).is_ok())
+        };
+        let has_hops = |state: &LinkState| hops.iter().all(|hop| is_near(state, *hop));
+        let links = |is_wanted: &dyn Fn(bool) -> bool| {
+            let routes = host.default_routes.iter().filter(|route| is_wanted(route.gateway.is_ipv6()));
+            let link_of = |link: u32| host.links.iter().find(move |state| state.link.index == link);
+            routes.filter_map(|route| link_of(route.link)).collect::<Vec<_>>()
+        };
+        let (own, other) = (links(&of_pods), links(&|ipv6| !of_pods(ipv6) && !needs(!ipv6)));
+        let near = own.iter().chain(&other).find(|state| has_all(state) && has_hops(state));
+        let found = near.or_else(|| own.iter().find(|state| has_all(state))).or_else(|| own.first());
+        found.map(|state| state.name().to_owned()).ok_or(Refused::NoDefaultRoute)
     }
 
     /// The gateway's bridge with its addresses and next hops. The error is one line that says what is wrong.
@@ -248,20 +274,6 @@ fn check_nic(name: &str, host: &Observed) -> Result<()> {
 /// The bridge that is the gateway's now, whatever its link lacks at this moment.
 fn in_use(host: &Observed) -> Option<String> {
     host.mapped.iter().find(|name| host.bridge(name).is_some()).cloned()
-}
-
-/// The link of the first default route of the pods' families, rather one that has a default route of each.
-fn of_default_route(ranges: Ranges<'_>, host: &Observed) -> Result<String> {
-    let of_pods = |ipv6: bool| ranges.cluster.iter().any(|range| range.is_ipv6() == ipv6);
-    let routes: Vec<_> = host.default_routes.iter().filter(|route| of_pods(route.gateway.is_ipv6())).collect();
-    let link_of = |link: u32| host.links.iter().find(|state| state.link.index == link);
-    let links: Vec<&LinkState> = routes.iter().filter_map(|route| link_of(route.link)).collect();
-    let leads =
-        |link: u32, ipv6: bool| routes.iter().any(|route| route.link == link && route.gateway.is_ipv6() == ipv6);
-    let has_all =
-        |state: &LinkState| [false, true].iter().all(|ipv6| !of_pods(*ipv6) || leads(state.link.index, *ipv6));
-    let found = links.iter().find(|state| has_all(state)).or_else(|| links.first());
-    found.map(|state| state.name().to_owned()).ok_or(Refused::NoDefaultRoute)
 }
 
 /// One address per family of the pods: the one that Kubernetes knows, else the first.

@@ -8,9 +8,9 @@ use std::net::IpAddr;
 
 use super::*;
 use crate::databases::Databases;
-use crate::host::Link;
+use crate::host::{DefaultRoute, Link};
 use crate::masquerade::masquerade_subnets;
-use crate::observed::LinkState;
+use crate::observed::{LinkState, Observed};
 use crate::openflow;
 use crate::services::Want;
 use crate::{Warning, iptables_cleanup, services};
@@ -416,6 +416,45 @@ fn masquerade_subnets_are_known_by_neighbours() {
     let mut other = of(&["169.254.0.1", "169.254.0.4"]);
     other[0].1 = Mac([2, 0, 0, 0, 0, 1]);
     assert!(found(&other).is_empty());
+}
+
+/// A family whose next hop is given needs no default route, and the interface must reach that.
+#[test]
+fn given_next_hops_choose_among_the_interfaces_of_default_routes() {
+    let place = |cluster: &[&str], hops: &[&str], routes: &[(&str, u32)]| {
+        let ips = |list: &[&str]| list.iter().map(|ip| ip.parse().unwrap()).collect::<Vec<IpAddr>>();
+        let link = |index: u32, addresses: [&str; 2]| LinkState {
+            link: Link { index, name: format!("eth{index}"), ..Link::default() },
+            addresses: addresses.map(|address| address.parse().unwrap()).to_vec(),
+            ..LinkState::default()
+        };
+        let route =
+            |(gateway, link): &(&str, u32)| DefaultRoute { metric: 0, gateway: gateway.parse().unwrap(), link: *link };
+        let host = Observed {
+            links: vec![link(0, ["172.18.0.2/16", "fd00:18::2/64"]), link(1, ["172.19.0.2/16", "fd00:19::2/64"])],
+            default_routes: routes.iter().map(route).collect(),
+            ..Observed::default()
+        };
+        let cluster: Vec<Subnet> = cluster.iter().map(|range| range.parse().unwrap()).collect();
+        let settings = GatewaySettings { next_hops: ips(hops), ..GatewaySettings::default() };
+        let ranges = Ranges { cluster: &cluster, masquerade: &[] };
+        settings.place(ranges, &host).map(|place| place.link).map_err(|why| why.to_string())
+    };
+    let (v4, v6) = ("10.128.0.0/14", "fd00:10::/48");
+    let (to_0, to_1, v6_to_1) = (("172.18.0.1", 0), ("172.19.0.1", 1), ("fd00:19::1", 1));
+    let none = Err(Refused::NoDefaultRoute.to_string());
+    assert_eq!(place(&[v6], &["fd00:18::1"], &[to_0]), Ok("eth0".to_owned()));
+    assert_eq!(place(&[v6], &["fd00:18::1"], &[to_1, to_0]), Ok("eth0".to_owned()), "the hop is there");
+    assert_eq!(place(&[v6], &["fe80::1"], &[to_1]), Ok("eth1".to_owned()));
+    assert_eq!(place(&[v6], &["fd00:18::1"], &[to_0, v6_to_1]), Ok("eth0".to_owned()), "also before the family's");
+    assert_eq!(place(&[v6], &["fe80::1"], &[to_0, v6_to_1]), Ok("eth1".to_owned()), "both reach it: of the family");
+    assert_eq!(place(&[v6], &["fd00:20::1"], &[to_0, v6_to_1]), Ok("eth1".to_owned()), "neither reaches it");
+    assert_eq!(place(&[v6], &[], &[to_0]), none);
+    assert_eq!(place(&[v6], &["172.18.0.1"], &[to_0]), none, "of no pods");
+    // a family whose next hop is given makes no other link the better one
+    let of_both = [to_0, to_1, v6_to_1];
+    assert_eq!(place(&[v4, v6], &["fd00:18::1"], &of_both), Ok("eth0".to_owned()));
+    assert_eq!(place(&[v4, v6], &[], &of_both), Ok("eth1".to_owned()));
 }
 
 const FORWARD: &str = "\
