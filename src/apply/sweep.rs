@@ -65,7 +65,9 @@ impl Sweep {
     }
 
     pub(crate) fn succeeded(&mut self) {
-        (self.stage, self.refusals, self.holds_keys) = (Stage::Clean, 0, false);
+        // what others have put back since it began is left to the next one
+        self.holds_keys &= self.due.is_some();
+        (self.stage, self.refusals) = (Stage::Clean, 0);
     }
 
     /// A transaction has removed a part. The next one goes on with it.
@@ -191,6 +193,25 @@ mod tests {
         sweep.succeeded();
         sweep.request(now);
         assert_eq!(sweep.due(), Some(now + DELAY));
+    }
+
+    /// They bring back the rest of a backup while a sweep removes the first part.
+    #[test]
+    fn what_others_put_back_during_a_sweep_is_awaited_too() {
+        let now = Instant::now();
+        let mut sweep = Sweep::new(now);
+        sweep.begin();
+        sweep.succeeded();
+        for _ in 0..2 {
+            sweep.request_before_keys(now);
+            sweep.begin();
+            sweep.request_before_keys(now);
+            sweep.succeeded();
+            assert!(!sweep.is_clean() && sweep.is_due(now + DELAY));
+            sweep.begin();
+            sweep.succeeded();
+            assert!(sweep.is_clean() && sweep.due().is_none());
+        }
     }
 
     /// But not for ever: the server may refuse to remove it.
