@@ -146,7 +146,7 @@ struct Stream<W: Watched> {
     is_withheld: bool,
     /// Whether lists come in pages. The list after a paged one that expired does not.
     paged: bool,
-    /// Objects in a page: fewer once pages were too large.
+    /// Objects in a page: fewer once pages were too large, until they are small.
     page: u32,
     synced: bool,
     given: Given,
@@ -264,6 +264,10 @@ impl<W: Watched> Stream<W> {
                     return Ok(WatchEnd::Withheld);
                 }
                 read => read?,
+            }
+            if self.paged && text.len() < LARGEST_PAGE / 4 {
+                // who made large objects may have deleted them
+                self.page = W::PAGE.min(self.page.saturating_mul(2));
             }
             let page: Page<'_> = serde_json::from_slice(&text).map_err(|e| Error::failed(&action, e))?;
             for item in page.items {
