@@ -320,27 +320,49 @@ impl Flow<'_> {
         let Packets { direction, own, other, ports } = packets;
         let mut known_as = std::iter::once(None).chain(other.known_as.iter().copied().map(Some));
         known_as.any(|who| {
-            let is_peer = |peer: &Peer| self.is_peer(peer, &policy.namespace, who, other.ip);
             let destination = if *direction == Direction::Ingress { own.pod } else { who };
-            let is_port = |port: &PolicyPort| {
-                self.is_port(port, ports, destination) && self.has_room(port, *ports.start(), rule, policy, *direction)
+            let fits = |peer: Option<&Peer>, port: Option<&PolicyPort>| {
+                port.is_none_or(|port| self.is_port(port, ports, destination))
+                    && self.has_room(peer, port, *ports.start(), policy, *direction)
             };
-            rule.peers.as_ref().is_none_or(|peers| peers.iter().any(is_peer))
-                && rule.ports.as_ref().is_none_or(|ports| ports.iter().any(is_port))
+            let fits_ports = |peer: Option<&Peer>| match &rule.ports {
+                None => fits(peer, None),
+                Some(allowed) => allowed.iter().any(|port| fits(peer, Some(port))),
+            };
+            let is_peer = |peer: &Peer| self.is_peer(peer, &policy.namespace, who, other.ip);
+            match &rule.peers {
+                None => fits_ports(None),
+                Some(peers) => peers.iter().any(|peer| is_peer(peer) && fits_ports(Some(peer))),
+            }
         })
     }
 
-    /// Whether the number is among those that the policy allows for a named port.
-    fn has_room(&self, port: &PolicyPort, number: u16, rule: &Rule, key: &ObjectKey, direction: Direction) -> bool {
-        let (PolicyPort::Named(protocol, name), Some(policy)) = (port, self.world.policies.get(key)) else {
-            return true;
+    /// Whether the policy has room for the sets of pods that its rows need for a peer and a port. For a named port, the number
+    /// must be among those that it allows in the set of the destination: other sets may have other numbers.
+    fn has_room(
+        &self,
+        peer: Option<&Peer>,
+        port: Option<&PolicyPort>,
+        number: u16,
+        key: &ObjectKey,
+        direction: Direction,
+    ) -> bool {
+        let policies = &self.world.policies;
+        let selected = peer.and_then(|peer| PodSet::of_peer(peer, &key.namespace));
+        let has_room = |set: &PodSet| policies.has_room(&key.namespace, set);
+        let (Some(PolicyPort::Named(protocol, name)), Some(policy)) = (port, policies.get(key)) else {
+            return selected.as_ref().is_none_or(has_room);
         };
-        let sets = PodSet::looked_up(key, policy, direction, rule).into_iter();
-        let mut sets = sets.map(|set| set.with_port(*protocol, name));
-        sets.any(|set| {
-            let policies = &self.world.policies;
-            policies.has_room(&key.namespace, &set) && policies.is_common(&set, number, policy.most_numbers)
-        })
+        let is_common = |set: PodSet| {
+            let set = set.with_port(*protocol, name);
+            has_room(&set) && policies.is_common(&set, number, policy.most_numbers)
+        };
+        match direction {
+            Direction::Ingress => {
+                selected.as_ref().is_none_or(has_room) && PodSet::subjects(key, policy).is_some_and(is_common)
+            }
+            Direction::Egress => is_common(selected.unwrap_or_else(PodSet::everybody)),
+        }
     }
 
     fn is_peer(&self, peer: &Peer, own: &Name, who: Option<PodRef<'_>>, ip: Option<IpAddr>) -> bool {
@@ -350,20 +372,13 @@ impl Flow<'_> {
                     block.cidr.contains(ip) && !block.except.iter().any(|except| except.contains(ip))
                 });
             }
-            Peer::Namespaces(namespaces) => {
-                return self.is_used(peer, own) && self.is_in_namespaces(namespaces, who, ip);
-            }
+            Peer::Namespaces(namespaces) => return self.is_in_namespaces(namespaces, who, ip),
             Peer::Pods { namespaces, pods } => (namespaces.as_ref(), pods),
         };
-        let Some((key, entry)) = who.filter(|_| self.is_used(peer, own)) else { return false };
+        let Some((key, entry)) = who else { return false };
         let in_namespace =
             namespaces.map_or(key.namespace == *own, |selector| self.is_labelled(&key.namespace, selector));
         in_namespace && pods.matches(&entry.pod.labels)
-    }
-
-    /// Whether the policies of a namespace have room for a selector.
-    fn is_used(&self, peer: &Peer, own: &Name) -> bool {
-        PodSet::of_peer(peer, own).is_none_or(|set| self.world.policies.has_room(own, &set))
     }
 
     /// In a whole namespace: a pod of it on the cluster's network, or a host if the namespace stands for hosts.

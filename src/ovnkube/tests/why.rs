@@ -128,6 +128,32 @@ fn the_limit_for_numbers_of_a_named_port_is_known() {
     }
 }
 
+/// In egress rules, each peer's pods have their own most common numbers.
+#[test]
+fn the_numbers_of_another_peer_are_not_those_of_the_destination() {
+    let dir = Dir::new();
+    let pod = |app: &str, number: u16| {
+        let ports = json!([{"name": "web", "containerPort": number}]);
+        let spec = json!({"nodeName": "n1", "containers": [{"name": "c", "ports": ports}]});
+        json!({"kind": "Pod", "metadata": {"name": format!("{app}{number}"), "labels": {"app": app}}, "spec": spec})
+    };
+    let peer = |app: &str| json!({"podSelector": {"matchLabels": {"app": app}}});
+    let egress = json!([{"to": [peer("many"), peer("few")], "ports": [{"port": "web"}]}]);
+    let spec = json!({"podSelector": {"matchLabels": {"app": "few"}}, "policyTypes": ["Egress"], "egress": egress});
+    let policy = json!({"kind": "NetworkPolicy", "metadata": {"name": "web"}, "spec": spec});
+    let few = [64, 65].map(|number| pod("few", number));
+    let items: Vec<_> = (1..=65).map(|number| pod("many", number)).chain(few).chain([policy]).collect();
+    std::fs::write(dir.file("objects.json"), json!({"kind": "List", "items": items}).to_string()).unwrap();
+    let directory = dir.file("").display().to_string();
+    for (to, number, word) in
+        [("many64", "64", "allowed: "), ("few65", "65", "allowed: "), ("many65", "65", "denied: ")]
+    {
+        let from = if to == "few65" { "default/few64" } else { "default/few65" };
+        let (right, said) = ask(&["--from", &directory, from, &format!("default/{to}"), number]);
+        assert!(right && said.starts_with(word), "{said}");
+    }
+}
+
 #[test]
 fn a_directory_is_enough() {
     let dir = Dir::new();
