@@ -143,11 +143,11 @@ impl Reader {
         let ports = fields.ports.as_deref().unwrap_or_default();
         let (read_ports, bad_ports) = read_ports(ports);
         let counted = Ports::new(&read_ports);
-        let fits = match peers {
+        let fits = self.size.count_names(&counted, direction).and_then(|()| match peers {
             [] => self.size.count_everybody(&counted),
             _ if peers.iter().any(|peer| peer.ip_block.is_none()) => self.size.count_selected(&counted),
             _ => Ok(()),
-        };
+        });
         let fits = self.or_report(path, fits).is_some();
         let mut blocks = 0;
         let mut peer = |(index, peer): (usize, &PeerFields)| {

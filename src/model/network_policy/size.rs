@@ -3,22 +3,28 @@
 use std::collections::BTreeSet;
 
 use super::{Block, Direction, MOST_NUMBERS, Peer, PolicyPort};
-use crate::{Name, PodSet, Protocol};
+use crate::{Name, Namespaces, PodSet, Protocol, Selector};
 
 /// Limit for all rules of a policy together: the prefixes and selectors that ACLs hold for their peers, for each protocol
-/// and each named port, and the ports in the same ACLs. More or longer ACLs would delay everything else, in the databases
-/// and on nodes.
+/// and each named port, the ports in the same ACLs, and the rows of address sets. More or longer ACLs would delay everything
+/// else, in the databases and on nodes.
 const MOST_OF_PEERS: usize = 50_000;
 
 /// The same once the numbers of named ports are known, which the pods have.
 const MOST_WITH_NUMBERS: usize = 200_000;
 
-/// Limit for the ACLs of a policy once these numbers are known. They are written in one transaction; a cluster of three
-/// databases with an election timer of 1 s agrees on 50,000 rows, and never on 100,000.
-const MOST_ACLS: usize = 50_000;
+/// Limit for the ACLs and address sets of a policy once these numbers are known. They are written in one transaction; a cluster
+/// of three databases with an election timer of 1 s agrees on 50,000 rows, and never on 100,000.
+const MOST_ROWS: usize = 50_000;
 
 /// Limit for different selectors: each is a set of addresses.
 const MOST_SELECTORS: usize = 2000;
+
+/// Limit for those of them that are for a named port: each is a set of addresses for each number. So many leave room for ACLs.
+const MOST_NAMED_SELECTORS: usize = 200;
+
+/// The address families: each has its own sets of addresses.
+const FAMILIES: usize = 2;
 
 /// Limit for those of them that may select nearly every pod of the cluster.
 const MOST_OPEN_SELECTORS: usize = 100;
@@ -58,11 +64,15 @@ pub(super) struct Size {
     named_acls: usize,
     sets: BTreeSet<PodSet>,
     open_sets: usize,
+    named_sets: usize,
+    /// The address sets of all of them, with as many numbers as there may be.
+    rows_of_sets: usize,
 }
 
 impl Size {
     /// Counts a peer together with the ports of its rule; fails beyond the limits.
     pub(super) fn count(&mut self, peer: &Peer, ports: &Ports<'_>, direction: Direction) -> Result<(), String> {
+        self.count_sets_of(peer, ports, direction)?;
         let (named, protocols) = (ports.named.len(), ports.protocols);
         let (entries, listed) = match peer {
             Peer::Block(block) => (prefixes(block, self.left()), ports.all),
@@ -75,7 +85,7 @@ impl Size {
             _ if direction == Direction::Egress => self.named_acls += named,
             _ => {}
         }
-        self.count_sets(peer, ports, direction)
+        Ok(())
     }
 
     /// Counts a rule for all peers.
@@ -98,17 +108,14 @@ impl Size {
     }
 
     fn left(&self) -> usize {
-        MOST_OF_PEERS.saturating_sub(self.plain + self.named)
+        MOST_OF_PEERS.saturating_sub(self.plain + self.named + self.rows_of_sets)
     }
 
     /// Adds what counts once, and what counts for each number of a named port; `None` is too much.
     fn add(&mut self, both: Option<(usize, usize)>) -> Result<(), String> {
         let left = self.left();
-        let (plain, named) = both.filter(|(plain, named)| plain.saturating_add(*named) <= left).ok_or_else(|| {
-            let limit =
-                format!("{MOST_OF_PEERS} prefixes, selectors and ports in ACLs, the limit for all rules of a policy");
-            format!("with it there would be more than {limit}; write wider exceptions, or fewer rules, peers or ports")
-        })?;
+        let both = both.filter(|(plain, named)| plain.saturating_add(*named) <= left);
+        let (plain, named) = both.ok_or_else(too_much)?;
         self.plain += plain;
         self.named += named;
         Ok(())
@@ -117,18 +124,33 @@ impl Size {
     /// For how many numbers of each named port there is room.
     pub(super) fn most_numbers(&self) -> usize {
         let in_acls = MOST_WITH_NUMBERS.saturating_sub(self.plain) / self.named.max(1);
-        let of_acls = MOST_ACLS.saturating_sub(self.acls) / self.named_acls.max(1);
+        let of_acls = MOST_ROWS.saturating_sub(self.acls + self.rows_of_sets) / self.named_acls.max(1);
         in_acls.min(of_acls).clamp(1, MOST_NUMBERS)
     }
 
+    /// The sets that the named ports of a rule add besides those of its peers: of the pods that the policy selects, for egress of
+    /// everybody.
+    pub(super) fn count_names(&mut self, ports: &Ports<'_>, direction: Direction) -> Result<(), String> {
+        // no namespace has this name
+        let pods = Namespaces::One(direction.name().into());
+        let set = PodSet { namespaces: pods, pods: Selector::default(), port: None };
+        self.count_sets(ports.named.iter().map(|(protocol, name)| set.clone().with_port(*protocol, name)).collect())
+    }
+
     /// The sets that a peer adds: for egress one more for each named port.
-    fn count_sets(&mut self, peer: &Peer, ports: &Ports<'_>, direction: Direction) -> Result<(), String> {
+    fn count_sets_of(&mut self, peer: &Peer, ports: &Ports<'_>, direction: Direction) -> Result<(), String> {
         // whatever the name: all sets without namespaces are of the policy's own
         let Some(set) = PodSet::of_peer(peer, &Name::from("")) else { return Ok(()) };
         let of_egress = ports.named.iter().filter(|_| direction == Direction::Egress);
         let with_port = of_egress.map(|(protocol, name)| set.clone().with_port(*protocol, name));
-        let new: BTreeSet<_> = with_port.chain([set.clone()]).filter(|set| !self.sets.contains(set)).collect();
-        let open = if set.is_open() { new.len() } else { 0 };
+        self.count_sets(with_port.chain([set.clone()]).collect())
+    }
+
+    fn count_sets(&mut self, sets: BTreeSet<PodSet>) -> Result<(), String> {
+        let new: BTreeSet<_> = sets.into_iter().filter(|set| !self.sets.contains(set)).collect();
+        let open = new.iter().filter(|set| set.is_open()).count();
+        let named = new.iter().filter(|set| set.port.is_some()).count();
+        let rows = FAMILIES * (new.len() - named + MOST_NUMBERS * named);
         let is_over = |what: &str, most: usize| {
             format!(
                 "with it the policy would have more than {most} different selectors{what}, the limit; \
@@ -140,13 +162,27 @@ impl Size {
             () if self.open_sets + open > MOST_OPEN_SELECTORS => {
                 Err(is_over(" that require no label with one of a few values", MOST_OPEN_SELECTORS))
             }
+            () if self.named_sets + named > MOST_NAMED_SELECTORS => Err(format!(
+                "with it the policy would have more than {MOST_NAMED_SELECTORS} different selectors with named ports, the \
+                 limit; write the numbers of ports, or divide the policy"
+            )),
+            () if rows > self.left() => Err(too_much()),
             () => {
                 self.sets.extend(new);
                 self.open_sets += open;
+                self.named_sets += named;
+                self.rows_of_sets += rows;
                 Ok(())
             }
         }
     }
+}
+
+fn too_much() -> String {
+    format!(
+        "with it there would be more than {MOST_OF_PEERS} prefixes, selectors and ports in ACLs, and address sets, the limit for all \
+         rules of a policy; write wider exceptions, or fewer rules, peers or ports"
+    )
 }
 
 /// How many prefixes an ACL lists for a block; `None` for more than `most`.

@@ -191,9 +191,10 @@ fn many_blocks_beside_many_ports_are_bounded_together() {
     assert_eq!(of(300, 50), (300, 0));
     // the number of Events is limited
     assert_eq!(of(5000, 5000), (9, 20));
-    let named = list(3000, &|n| format!(r#"{{"port":"p{n}"}}"#));
-    let read = policy(&format!(r#"{{"ingress":[{{"from":[{}],"ports":[{named}]}}]}}"#, list(9, &block)));
-    assert_eq!(read.ingress.unwrap()[0].peers.as_ref().unwrap().len(), 8);
+    // beside the address sets of the names
+    let named = list(200, &|n| format!(r#"{{"port":"p{n}"}}"#));
+    let read = policy(&format!(r#"{{"ingress":[{{"from":[{}],"ports":[{named}]}}]}}"#, list(70, &block)));
+    assert_eq!(read.ingress.unwrap()[0].peers.as_ref().unwrap().len(), 61);
 }
 
 #[test]
@@ -228,7 +229,7 @@ fn a_large_policy_has_room_for_fewer_numbers() {
         (read.most_numbers, read.bad.len())
     };
     assert_eq!(policy("{}").most_numbers, 64);
-    assert_eq!([most(1, 1), most(300, 2), most(1000, 2), most(5000, 5)], [(64, 0), (64, 0), (25, 0), (2, 0)]);
+    assert_eq!([most(1, 1), most(300, 2), most(1000, 2), most(4900, 5)], [(64, 0), (64, 0), (24, 0), (2, 0)]);
     // an ACL for each rule and number
     let selected = list(3000, |_| r#"{"from":[{"podSelector":{}}],"ports":[{"port":"web"}]}"#.to_owned());
     let everybody = list(3000, |_| r#"{"ports":[{"port":"web"}]}"#.to_owned());
@@ -238,8 +239,35 @@ fn a_large_policy_has_room_for_fewer_numbers() {
     }
     // in egress rules the pods of each selector may have other numbers
     let selector = |n: usize| format!(r#"{{"podSelector":{{"matchLabels":{{"app":"a{n}"}}}}}}"#);
-    let read = policy(&format!(r#"{{"egress":[{{"to":[{}],"ports":[{{"port":"web"}}]}}]}}"#, list(999, selector)));
-    assert_eq!((read.most_numbers, read.bad.len()), (50, 0));
+    let rule = format!(r#"{{"to":[{}],"ports":[{{"port":"web"}}]}}"#, list(100, selector));
+    let read = policy(&format!(r#"{{"egress":[{}]}}"#, list(20, |_| rule.clone())));
+    assert_eq!((read.most_numbers, read.bad.len()), (18, 0));
+}
+
+/// A selector with a named port is an address set for each number and family, and all are written in one transaction.
+#[test]
+fn selectors_with_named_ports_are_bounded() {
+    let app = |n: usize| format!(r#"{{"podSelector":{{"matchLabels":{{"app":"a{n}"}}}}}}"#);
+    assert_eq!(used("egress", &list(210, app), r#"{"port":"web"}"#), (199, 11), "and one for the name itself");
+    assert_eq!(used("egress", &list(210, app), r#"{"port":80}"#), (210, 0));
+    assert_eq!(
+        used("ingress", &list(210, app), r#"{"port":"web"}"#),
+        (210, 0),
+        "it is looked up in the policy's own pods"
+    );
+    let rules = |direction: &str, count: usize| {
+        let rule = |n: usize| format!(r#"{{"ports":[{{"port":"p{n}"}}]}}"#);
+        let read = policy(&format!(r#"{{"{direction}":[{}]}}"#, list(count, rule)));
+        let rules = if direction == "ingress" { read.ingress } else { read.egress };
+        let is_used = |rule: &&Rule| rule.peers.is_none();
+        (rules.unwrap().iter().filter(is_used).count(), read.bad.len())
+    };
+    assert_eq!([rules("ingress", 205), rules("egress", 205)], [(200, 5), (200, 5)]);
+    assert_eq!(rules("ingress", 200), (200, 0));
+    let told = policy(&format!(r#"{{"egress":[{{"to":[{}],"ports":[{{"port":"web"}}]}}]}}"#, list(200, app))).bad;
+    let problem = "with it the policy would have more than 200 different selectors with named ports, the limit; write the \
+                   numbers of ports, or divide the policy; it selects nothing";
+    assert_eq!(told, [crate::BadField::new("spec.egress[0].to[199]", problem)]);
 }
 
 /// A rule for all peers is an ACL too, and ports are listed beside selectors as well.
@@ -292,7 +320,8 @@ fn different_selectors_are_bounded() {
     assert_eq!(used("ingress", &list(2005, |n| app(n % 500)), r#"{"port":80}"#), (2005, 0), "the same ones again");
     let names = list(99, |n| format!(r#"{{"port":"p{n}"}}"#));
     assert_eq!(used("ingress", &list(100, app), &names), (100, 0));
-    assert_eq!(used("egress", &list(25, app), &names), (20, 5), "one set more for each name");
+    let names = list(9, |n| format!(r#"{{"port":"p{n}"}}"#));
+    assert_eq!(used("egress", &list(25, app), &names), (21, 4), "one set more for each name");
 
     // what may match all pods of the cluster
     let without = |n: usize| format!(r#"{{"matchExpressions":[{{"key":"k{n}","operator":"DoesNotExist"}}]}}"#);
