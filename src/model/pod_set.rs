@@ -2,11 +2,16 @@
 
 use std::fmt;
 
+use ovnkube_ovn::{OwnerId, owner};
+
 use crate::{Direction, Labels, Name, NetworkPolicy, ObjectKey, Peer, Pod, Protocol, Rule, Selector};
 
 /// Pods by namespace and labels, and optionally by a named port.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PodSet {
+    /// What the ids of its rows begin with, hashed. As the first field it also decides comparisons: selectors may have long texts that
+    /// differ only at their end.
+    hash: u64,
     pub namespaces: Namespaces,
     pub pods: Selector,
     /// Only pods that have a port of this name, grouped by its number.
@@ -23,13 +28,27 @@ pub enum Namespaces {
 }
 
 impl PodSet {
+    /// The owner type of its rows.
+    pub(crate) const OWNER_TYPE: &str = "PodSelector";
+
+    pub(crate) fn new(namespaces: Namespaces, pods: Selector) -> Self {
+        let mut set = Self { hash: 0, namespaces, pods, port: None };
+        set.hash = owner::fnv1a_on(OwnerId::new(Self::OWNER_TYPE).hash(), &format!(":{set}"));
+        set
+    }
+
     /// Pods in a policy's own namespace.
     fn own(namespace: &Name, pods: &Selector) -> Self {
-        Self { namespaces: Namespaces::One(namespace.clone()), pods: pods.clone(), port: None }
+        Self::new(Namespaces::One(namespace.clone()), pods.clone())
     }
 
     fn labelled(namespaces: &Selector, pods: &Selector) -> Self {
-        Self { namespaces: Namespaces::Labelled(namespaces.clone()), pods: pods.clone(), port: None }
+        Self::new(Namespaces::Labelled(namespaces.clone()), pods.clone())
+    }
+
+    /// The hash of what the ids of its rows begin with: controller, owner type and its text.
+    pub(crate) fn text_hash(&self) -> u64 {
+        self.hash
     }
 
     /// All pods of the cluster.
@@ -40,10 +59,7 @@ impl PodSet {
     /// The pods that a peer selects; `None` for a block of addresses.
     pub fn of_peer(peer: &Peer, own: &Name) -> Option<Self> {
         match peer {
-            Peer::Namespaces(namespaces) => {
-                let namespaces = Namespaces::Whole(namespaces.clone());
-                Some(Self { namespaces, pods: Selector::default(), port: None })
-            }
+            Peer::Namespaces(namespaces) => Some(Self::new(Namespaces::Whole(namespaces.clone()), Selector::default())),
             Peer::Pods { namespaces: None, pods } => Some(Self::own(own, pods)),
             Peer::Pods { namespaces: Some(namespaces), pods } => Some(Self::labelled(namespaces, pods)),
             Peer::Block(_) => None,
@@ -70,7 +86,10 @@ impl PodSet {
         }
     }
 
+    /// Those of a set without a port that have a port of this name.
     pub fn with_port(mut self, protocol: Protocol, name: &Name) -> Self {
+        debug_assert!(self.port.is_none(), "{self}");
+        self.hash = owner::fnv1a_on(self.hash, &port_text(protocol, name));
         self.port = Some((protocol, name.clone()));
         self
     }
@@ -105,8 +124,13 @@ impl fmt::Display for PodSet {
             Namespaces::Labelled(selector) => write!(f, "{selector}_{}", self.pods)?,
             Namespaces::Whole(selector) => write!(f, "{selector}")?,
         }
-        self.port.as_ref().map_or(Ok(()), |(protocol, name)| write!(f, "_{}:{name}", protocol.ovn()))
+        self.port.as_ref().map_or(Ok(()), |(protocol, name)| f.write_str(&port_text(*protocol, name)))
     }
+}
+
+/// What the text of a set with a port ends with.
+fn port_text(protocol: Protocol, name: &Name) -> String {
+    format!("_{}:{name}", protocol.ovn())
 }
 
 /// The sets that a policy refers to.

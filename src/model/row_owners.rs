@@ -1,6 +1,6 @@
 //! Port groups and address sets by what they are of, with the ids that ovn-kubernetes gives their rows.
 
-use ovnkube_ovn::OwnerId;
+use ovnkube_ovn::{OwnerId, owner};
 
 use crate::{Direction, Family, ObjectKey, PodSet};
 
@@ -41,5 +41,11 @@ pub(crate) fn policy_group(key: &ObjectKey) -> OwnerId {
 /// The address set of a set of pods, or of those whose named port has a number.
 pub(crate) fn pod_set(set: &PodSet, number: Option<u16>, family: Family) -> OwnerId {
     let name = number.map_or_else(|| set.to_string(), |number| format!("{set}:{number}"));
-    OwnerId::new("PodSelector").name(&name).key("ip-family", family.name())
+    OwnerId::new(PodSet::OWNER_TYPE).name(&name).key("ip-family", family.name())
+}
+
+/// [`OwnerId::hash`] of [`pod_set`], without the long text of the set: each pod asks for those of all its sets.
+pub(crate) fn pod_set_hash(set: &PodSet, number: Option<u16>, family: Family) -> u64 {
+    let rest = number.map_or_else(String::new, |number| format!(":{number}"));
+    owner::fnv1a_on(set.text_hash(), &format!("{rest}:{}", family.name()))
 }

@@ -10,7 +10,7 @@ use crate::{Labels, Name};
 /// Longest name part of a label key, and longest value.
 const LONGEST: usize = 63;
 /// Longest text of a selector that may name address sets, bytes. Each set has it twice, and a selector has many sets if it
-/// is used with named ports; and the text is hashed again for each pod.
+/// is used with named ports.
 pub(crate) const LONGEST_TEXT: usize = 10_000;
 /// How many values of a label are few.
 const FEW_VALUES: usize = 50;

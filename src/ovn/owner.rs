@@ -85,7 +85,7 @@ impl OwnerId {
         if self.has_long_name {
             format!("a{}", Uuid::new_v5(&LONG_NAMES, self.id.as_bytes()).simple())
         } else {
-            format!("a{}", self.hash())
+            name_of(self.hash())
         }
     }
 
@@ -108,7 +108,17 @@ impl OwnerId {
     }
 }
 
+/// The usual name of an owner whose id has this hash.
+pub fn name_of(hash: u64) -> String {
+    format!("a{hash}")
+}
+
 /// FNV-1a with 64 bits. It is no defence: within a minute somebody finds a text with a given hash.
 pub fn fnv1a(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
+    fnv1a_on(0xcbf2_9ce4_8422_2325, text)
+}
+
+/// The hash of a text that begins with one whose hash is known, and goes on with `text`.
+pub fn fnv1a_on(known: u64, text: &str) -> u64 {
+    text.bytes().fold(known, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -133,7 +133,7 @@ impl Size {
     pub(super) fn count_names(&mut self, ports: &Ports<'_>, direction: Direction) -> Result<(), String> {
         // no namespace has this name
         let pods = Namespaces::One(direction.name().into());
-        let set = PodSet { namespaces: pods, pods: Selector::default(), port: None };
+        let set = PodSet::new(pods, Selector::default());
         self.count_sets(ports.named.iter().map(|(protocol, name)| set.clone().with_port(*protocol, name)).collect())
     }
 

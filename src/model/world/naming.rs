@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ovnkube_ovn::OwnerId;
+use ovnkube_ovn::{OwnerId, owner};
 
 use super::World;
 use super::row_names::Named;
@@ -33,6 +33,16 @@ impl World {
     pub fn pod_set(&self, set: &PodSet, number: Option<u16>, family: Family) -> OwnerId {
         let is_it = |named: &Named| matches!(named, Named::Set(of, with) if **of == *set && *with == number);
         self.row_names.named(row_owners::pod_set(set, number, family), is_it)
+    }
+
+    /// Its name. Each pod needs those of all its sets, and a selector may have a long text, so it is made without that text.
+    pub fn pod_set_name(&self, set: &PodSet, number: Option<u16>, family: Family) -> String {
+        let hash = row_owners::pod_set_hash(set, number, family);
+        let is_it = |named: &Named| matches!(named, Named::Set(of, with) if **of == *set && *with == number);
+        if self.row_names.is_outranked(hash, is_it) {
+            return self.pod_set(set, number, family).hashed_name();
+        }
+        owner::name_of(hash)
     }
 
     /// Enters a namespace that begins to exist or to have policies, and removes one that ceased to.

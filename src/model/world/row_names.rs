@@ -37,7 +37,9 @@ impl Named {
                 [row_owners::namespace_group(name)].into_iter().chain(deny).chain(sets).collect()
             }
             Self::Policy(key) => vec![row_owners::policy_group(key)],
-            Self::Set(set, number) => Family::ALL.map(|family| row_owners::pod_set(set, *number, family)).into(),
+            Self::Set(set, number) => {
+                return Family::ALL.map(|family| row_owners::pod_set_hash(set, *number, family)).into();
+            }
         };
         owners.iter().map(OwnerId::hash).collect()
     }
@@ -82,12 +84,15 @@ impl RowNames {
 
     /// The owner with the name that its row has.
     pub(super) fn named(&self, owner: OwnerId, is_it: impl Fn(&Named) -> bool) -> OwnerId {
-        if self.outranked.is_empty() {
-            return owner;
-        }
-        let hash = owner.hash();
+        // nearly always, and without hashing
+        let is_usual = self.outranked.is_empty();
+        if is_usual || !self.is_outranked(owner.hash(), is_it) { owner } else { owner.with_long_name() }
+    }
+
+    /// Whether the owner whose usual name has this hash has another one.
+    pub(super) fn is_outranked(&self, hash: u64, is_it: impl Fn(&Named) -> bool) -> bool {
         let first = (hash, Named::Cluster);
         let mut with_hash = self.outranked.range(first..).take_while(|(of, _)| *of == hash);
-        if with_hash.any(|(_, named)| is_it(named)) { owner.with_long_name() } else { owner }
+        with_hash.any(|(_, named)| is_it(named))
     }
 }

@@ -69,7 +69,10 @@ impl Story {
     }
 
     fn of_set(&self, namespace: &str, label: &str, family: Family) -> String {
-        self.world.pod_set(&set(namespace, label), None, family).hashed_name()
+        let set = set(namespace, label);
+        let name = self.world.pod_set(&set, None, family).hashed_name();
+        assert_eq!(self.world.pod_set_name(&set, None, family), name);
+        name
     }
 }
 
@@ -84,7 +87,7 @@ fn app(label: &str) -> Value {
 fn set(namespace: &str, label: &str) -> PodSet {
     let fields: SelectorFields = serde_json::from_value(json!({"matchLabels": {"app": label}})).unwrap();
     let pods = Selector::parse(&fields).unwrap();
-    PodSet { namespaces: crate::Namespaces::One(namespace.into()), pods, port: None }
+    PodSet::new(crate::Namespaces::One(namespace.into()), pods)
 }
 
 fn is_long(name: &str) -> bool {
@@ -166,6 +169,26 @@ fn a_set_of_pods_does_not_get_anothers_addresses() {
     }
     story.no_policy("victim", "v");
     assert!(story.world.row_names.by_hash.values().all(|of| *of == Named::Cluster));
+}
+
+/// It is made without the text that the id has.
+#[test]
+fn the_name_of_a_set_is_the_hash_of_its_id() {
+    let world = World::new(network(ONE), [Kind::Pod]);
+    let named = |set: &PodSet| set.clone().with_port(crate::Protocol::Udp, &Name::from("dns"));
+    let selector = |label: &str| set("ns", label).pods;
+    let sets = [
+        set("ns", "web"),
+        PodSet::everybody(),
+        PodSet::new(crate::Namespaces::Labelled(selector("a")), selector("b")),
+        PodSet::new(crate::Namespaces::Whole(selector("a")), Selector::default()),
+    ];
+    for set in sets.iter().cloned().chain(sets.iter().map(named)) {
+        for (number, family) in [None, Some(53)].into_iter().flat_map(|number| Family::ALL.map(|of| (number, of))) {
+            let owner = world.pod_set(&set, number, family);
+            assert_eq!(world.pod_set_name(&set, number, family), owner.hashed_name(), "{}", owner.id());
+        }
+    }
 }
 
 #[test]

@@ -142,7 +142,7 @@ pub(crate) fn memberships(
     }
     for (set, number) in world.sets_of(key, pod) {
         for (ip, text) in ips {
-            let set = names::set_key(&world.pod_set(&set, number, Family::of(*ip)));
+            let set = RowKey::new(address_set::TABLE, world.pod_set_name(&set, number, Family::of(*ip)));
             want.text(&set, address_set::ADDRESSES, text.clone());
         }
     }
@@ -196,9 +196,9 @@ fn in_host_network(want: &mut Want, network: &NodeNetwork, world: &World) {
     let Some(namespace) = namespace.filter(|name| world.namespaces.contains_key(*name)) else { return };
     let joins = network.id.into_iter().flat_map(|id| join_addresses(world, id));
     for ip in network.management().chain(joins).map(|address| address.ip()) {
-        let of_rules = world.sets_of_nodes().map(|set| world.pod_set(set, None, Family::of(ip)));
-        for set in of_rules.chain([world.namespace_set(namespace, Family::of(ip))]) {
-            want.text(&names::set_key(&set), address_set::ADDRESSES, ip.to_string());
+        let of_rules = world.sets_of_nodes().map(|set| world.pod_set_name(set, None, Family::of(ip)));
+        for set in of_rules.chain([world.namespace_set(namespace, Family::of(ip)).hashed_name()]) {
+            want.text(&RowKey::new(address_set::TABLE, set), address_set::ADDRESSES, ip.to_string());
         }
     }
 }

@@ -107,9 +107,8 @@ impl Written<'_> {
         };
         let sets = peers.iter().filter_map(|peer| PodSet::of_peer(peer, &self.key.namespace));
         let sets: Vec<_> = sets.filter(|set| self.has_room(set)).collect();
-        let selected = self.in_sets(self.end(), |family| {
-            sets.iter().map(|set| self.world.pod_set(set, None, family).hashed_name()).collect()
-        });
+        let selected = self
+            .in_sets(self.end(), |family| sets.iter().map(|set| self.world.pod_set_name(set, None, family)).collect());
         self.blocks().chain(selected.map(|selected| (NO_BLOCK, selected))).collect()
     }
 
@@ -153,7 +152,7 @@ impl Written<'_> {
                 let sets = sets.iter().map(|set| set.clone().with_port(protocol, name));
                 // a set exists only where a pod has the number
                 let sets = sets.filter(|set| self.common_numbers(set).any(|n| n == number));
-                sets.map(|set| self.world.pod_set(&set, Some(number), family).hashed_name()).collect()
+                sets.map(|set| self.world.pod_set_name(&set, Some(number), family)).collect()
             })
         };
         let limited = |peers: Vec<(i64, Conditions)>, pods: Option<Conditions>| {
