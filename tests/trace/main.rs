@@ -5,6 +5,7 @@
 //! `TRACE_SEEDS=100-120` selects other seeds than the default ones.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests")]
 
+mod hairpin;
 mod hostile;
 mod lab;
 mod questions;

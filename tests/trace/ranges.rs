@@ -14,12 +14,12 @@ use crate::hostile::{Place, policy};
 /// The load balancer's address, of each family.
 const BALANCED: [&str; 2] = ["192.0.2.7", "2001:db8::7"];
 const EXTERNAL: [&str; 2] = ["192.0.2.9", "2001:db8::9"];
-const WEB: [&str; 2] = ["10.96.0.10", "fd00:96::10"];
+pub(crate) const WEB: [&str; 2] = ["10.96.0.10", "fd00:96::10"];
 const FREE: [&str; 2] = ["10.96.0.11", "fd00:96::11"];
 /// In OVN's spelling.
 const PROTOCOLS: [&str; 3] = ["tcp", "udp", "sctp"];
 
-fn service(name: &str, ips: [&str; 2], port: u16, ranges: &[&str]) -> Value {
+pub(crate) fn service(name: &str, ips: [&str; 2], port: u16, ranges: &[&str]) -> Value {
     json!({
         "kind": "Service", "metadata": {"namespace": "a", "name": name},
         "spec": {
@@ -30,7 +30,7 @@ fn service(name: &str, ips: [&str; 2], port: u16, ranges: &[&str]) -> Value {
     })
 }
 
-fn slice(service: &str, ip: &str) -> Value {
+pub(crate) fn slice(service: &str, ip: &str) -> Value {
     let family = if ip.contains(':') { "IPv6" } else { "IPv4" };
     json!({
         "kind": "EndpointSlice",
@@ -43,13 +43,13 @@ fn slice(service: &str, ip: &str) -> Value {
 }
 
 /// A pod's address of each family.
-fn ips(place: &Place, pod: &str) -> [String; 2] {
+pub(crate) fn ips(place: &Place, pod: &str) -> [String; 2] {
     let addresses = place.controller.world.pods.get(&PodKey::new("a", pod)).unwrap().addresses.clone().unwrap();
     [0, 1].map(|family| addresses.ips[family].ip().to_string())
 }
 
 /// Whether packets of a node's pod reach the pod behind the services, with both families and all protocols alike.
-fn arrives(place: &Place, (pod, node): (&str, &str), to: [&str; 2], port: u16) -> bool {
+pub(crate) fn arrives(place: &Place, (pod, node): (&str, &str), to: [&str; 2], port: u16) -> bool {
     place.server.nbctl(&["--wait=sb", "sync"]);
     let own = place.controller.world.pods.get(&PodKey::new("a", pod)).unwrap().addresses.clone().unwrap();
     let router = place.server.nbctl(&["get", "logical_router_port", &format!("rtos-{node}"), "mac"]);

@@ -148,7 +148,8 @@ pub(crate) fn memberships(
     }
 }
 
-/// Lets a pod reach itself through a service; the source is then the hairpin address.
+/// Lets a pod reach itself through a service; the source is then the hairpin address. Isolation of egress does not matter: since
+/// 23.03, northd sends such packets back before ACLs that apply after load balancing (`ls_in_hairpin`).
 fn cluster(want: &mut Want, world: &World) {
     let addresses =
         world.settings.families().into_iter().filter_map(|family| {
