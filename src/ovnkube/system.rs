@@ -1,5 +1,6 @@
-//! Signals that end the process, and how full a disk is.
+//! Signals that end the process, files that are locked, and how full a disk is.
 
+use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -22,6 +23,12 @@ impl Signals {
             _ = self.interrupt.recv() => "SIGINT",
         }
     }
+}
+
+/// Opens a file that is there to be locked. Other users may not open it: they could lock it too.
+pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    File::options().write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
 /// Bytes that are left on the file system of a file.

@@ -1,5 +1,6 @@
-//! Events that end the process.
+//! Events that end the process, and files that are locked.
 
+use std::fs::File;
 use std::io;
 
 use tokio::signal::windows::{
@@ -27,6 +28,11 @@ impl Signals {
             _ = self.shutdown.recv() => "Windows shuts down",
         }
     }
+}
+
+/// Opens a file that is there to be locked.
+pub(crate) fn open_lock(path: &std::path::Path) -> io::Result<File> {
+    File::options().write(true).create(true).truncate(false).open(path)
 }
 
 /// How full a disk is, is not known here.
