@@ -87,12 +87,16 @@
 {{- $_ := set $known "global" (concat $known.global (keys $settings.everywhere) (keys $settings.nodes)) }}
 {{- range $part, $names := $known }}
   {{- $refused := get $settings.refused $part | default dict }}
-  {{- range $name, $value := ternary $.Values (get $.Values $part) (eq $part "") | default dict }}
+  {{- $values := $.Values }}
+  {{- range splitList "." $part | compact }}{{ $values = get $values . | default dict }}{{ end }}
+  {{- range $name, $value := $values }}
     {{- $full := printf "%s.%s" $part $name | trimPrefix "." }}
     {{- if hasKey $refused $name }}
       {{- if not (has (toString $value) (list "" "false" "<nil>")) }}{{ fail (printf "%s: %s" $full (get $refused $name)) }}{{ end }}
     {{- else if not (has $name $names) }}
       {{- fail (printf "%s is no value of this chart; values.yaml lists them, leave it out" $full) }}
+    {{- else if and (kindIs "map" $value) (not (hasKey $known $full)) (not (has $full $settings.maps)) }}
+      {{- range keys $value | sortAlpha }}{{ fail (printf "%s.%s is no value of this chart; values.yaml lists them, leave it out" $full .) }}{{ end }}
     {{- end }}
   {{- end }}
 {{- end }}
@@ -149,9 +153,6 @@
 {{- include "ovnkube.must" (dict "value" .image.tag "pattern" "." "say" "global.image.tag must be the tag of the image") }}
 {{- if eq (toString .enableOvnKubeIdentity) "false" }}
   {{- fail "global.enableOvnKubeIdentity: node agents are always restricted, by admission policies or, with identity.webhook, by a webhook; set it to true" }}
-{{- end }}
-{{- if (.dockerConfigSecret | default dict).create }}
-  {{- fail "global.dockerConfigSecret.create: the chart makes no secret; make it in the namespace ovn-kubernetes, and name it in global.imagePullSecretName" }}
 {{- end }}
 {{- end }}
 {{- include "ovnkube.check-databases" . }}
