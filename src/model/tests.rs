@@ -437,6 +437,7 @@ fn a_node_cannot_have_the_join_switchs_name() {
     let mut story = Story::settled(ONE);
     story.node("join", &[]);
     assert!(story.world.node_networks["join"].subnets.is_empty());
+    assert_eq!(story.world.node_networks["join"].lacks().map(|(reason, _)| reason), Some("NameReserved"));
     assert_eq!(story.world.notices(&Affected::Node("join".into()))[0].reason, "NameReserved");
 }
 

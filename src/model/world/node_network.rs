@@ -7,9 +7,12 @@ use ovnkube_ipam::{Mac, Subnet};
 pub(super) const SUBNETS_EXHAUSTED: &str = "SubnetsExhausted";
 /// The reason reported when no id is free.
 pub(super) const IDS_EXHAUSTED: &str = "NodeIDsExhausted";
+/// The reason reported when a switch of the cluster has the node's name.
+pub(super) const NAME_RESERVED: &str = "NameReserved";
 
 /// The condition's reason for each of these.
-const LACKS: [(&str, &str); 2] = [(IDS_EXHAUSTED, "NoNodeID"), (SUBNETS_EXHAUSTED, "NoSubnet")];
+const LACKS: [(&str, &str); 3] =
+    [(IDS_EXHAUSTED, "NoNodeID"), (SUBNETS_EXHAUSTED, "NoSubnet"), (NAME_RESERVED, "NameReserved")];
 
 /// The network decided for a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,7 +29,7 @@ pub struct NodeNetwork {
 }
 
 impl NodeNetwork {
-    /// Reason and message of the node's condition, if it lacks an id or a subnet because none is left.
+    /// Reason and message of the node's condition, if it lacks an id or a subnet because none is left, or because of its name.
     pub fn lacks(&self) -> Option<(&'static str, &str)> {
         self.problems.iter().find_map(|(event, message)| {
             let (_, reason) = LACKS.into_iter().find(|(of, _)| of == event)?;

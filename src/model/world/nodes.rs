@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use ovnkube_ipam::{Subnet, SubnetPool};
 
 use super::World;
-use super::node_network::{IDS_EXHAUSTED, NodeNetwork, SUBNETS_EXHAUSTED};
+use super::node_network::{IDS_EXHAUSTED, NAME_RESERVED, NodeNetwork, SUBNETS_EXHAUSTED};
 use super::used::{Claims, best};
 use crate::{Affected, Family, Name, Node, Notice, Object, PodKey, Severity, keys};
 
@@ -121,7 +121,7 @@ impl World {
         }
         if RESERVED_NAMES.contains(&name.as_ref()) {
             self.node_networks.entry(name.clone()).or_default().problems = vec![(
-                "NameReserved",
+                NAME_RESERVED,
                 format!(
                     "cannot give node {name} a pod network: a switch of the cluster has this name; give the node another one"
                 ),

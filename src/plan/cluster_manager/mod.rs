@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A node for which no id or no subnet is left has the condition NetworkUnavailable until there is one, so that no pod is
-//! scheduled there.
+//! scheduled there. One that cannot have a network because of its name has it too.
 //!
 //! Entries of other networks in the same annotations are kept. Edits by others are corrected: a subnet that the node does
 //! not have is taken out, also while there is no other one for it.
