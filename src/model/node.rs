@@ -28,8 +28,8 @@ const WRITTEN: [&str; 13] = [
     keys::MASQUERADE_SUBNET,
 ];
 
-/// The most addresses a host may have.
-const HOST_CIDRS: usize = 1024;
+/// The most addresses a host may have; in its status, of type InternalIP and of all others.
+pub(crate) const HOST_CIDRS: usize = 1024;
 
 /// The part of a node that can change what is written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +41,9 @@ pub struct Node {
     pub addresses: Vec<IpAddr>,
     /// `status.addresses` of other types: nothing here reaches the node by them, but they belong to it.
     pub other_addresses: Vec<IpAddr>,
+    /// The number of those in `status.addresses` that are left out, since there are too many.
+    #[serde(default)]
+    pub surplus_addresses: usize,
     /// OVS system-id of the node's chassis; set by the node's agent.
     pub chassis_id: Option<Name>,
     /// `global` if not annotated.
@@ -107,11 +110,14 @@ impl Node {
 
     pub fn parse(meta: &Meta<'_>, fields: NodeFields<'_>) -> Self {
         let mut read = Reader { annotations: meta.annotations, bad: Vec::new() };
+        let first = |all: &[IpAddr]| all.iter().take(HOST_CIDRS).copied().collect::<Vec<_>>();
+        let surplus = |all: &[IpAddr]| all.len().saturating_sub(HOST_CIDRS);
         Self {
             uid: meta.uid.into(),
             created: meta.created,
-            addresses: fields.addresses.to_vec(),
-            other_addresses: fields.other_addresses.to_vec(),
+            addresses: first(fields.addresses),
+            other_addresses: first(fields.other_addresses),
+            surplus_addresses: surplus(fields.addresses) + surplus(fields.other_addresses),
             network_unavailable: fields.network_unavailable.map(Into::into),
             leaving: fields.leaving,
             gateway: read.gateway(),

@@ -1,6 +1,7 @@
 //! A Node that claims what belongs to others.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 use crate::tests::{ONE, Story, with_meta};
 use crate::{Affected, Change, Node, NodeFields, PodKey, World, keys};
@@ -140,6 +141,24 @@ fn a_host_has_a_bounded_number_of_addresses() {
     story.says("n1", 1, &[(keys::HOST_CIDRS, &serde_json::to_string(&list).unwrap())]);
     assert!(story.world.nodes["n1"].host_cidrs.is_empty());
     assert!(story.said_of("n1").contains("has 1025 addresses; 1024 are allowed"));
+}
+
+#[test]
+fn a_status_has_a_bounded_number_of_addresses() {
+    let mut story = Story::settled(ONE);
+    let list = |count: u16| (0..count).map(|n| IpAddr::from([10, 9, (n >> 8) as u8, n as u8])).collect::<Vec<_>>();
+    let mut says = |internal: u16, others: u16| {
+        let (addresses, other_addresses) = (list(internal), list(others));
+        let fields = NodeFields { addresses: &addresses, other_addresses: &other_addresses, ..NodeFields::default() };
+        let node = with_meta("n1", 1, &[], |meta| Node::parse(meta, fields));
+        story.world.apply(Change::Node("n1".into(), Some(Box::new(node))));
+        let node = &story.world.nodes["n1"];
+        (node.addresses.len(), node.other_addresses.len(), story.said_of("n1"))
+    };
+    assert_eq!(says(1024, 1024), (1024, 1024, String::new()));
+    let (internal, others, said) = says(1030, 1025);
+    assert_eq!((internal, others), (1024, 1024));
+    assert!(said.contains("cannot use 7 of the addresses in status.addresses: 1024 of type InternalIP"), "{said}");
 }
 
 #[test]

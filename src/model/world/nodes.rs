@@ -8,6 +8,7 @@ use ovnkube_ipam::{Subnet, SubnetPool};
 use super::World;
 use super::node_network::{IDS_EXHAUSTED, NAME_RESERVED, NodeNetwork, SUBNETS_EXHAUSTED};
 use super::used::{Claims, best};
+use crate::node::HOST_CIDRS;
 use crate::{Affected, Family, Name, Node, Notice, Object, PodKey, Severity, keys};
 
 /// Names of switches that do not belong to a node.
@@ -415,9 +416,10 @@ impl World {
             reason,
             message,
         };
+        let surplus = Some(node.surplus_addresses).filter(|count| *count > 0).map(|count| ("BadField", surplus(count)));
         let mtu = self.other_mtu(name, node).map(|message| ("MtuDiffers", message));
         let misplaced = self.services.misplaced(name).map(|ip| ("AddressConflict", misplaced(ip)));
-        bad.chain(problems.iter().cloned()).chain(mtu).chain(misplaced).map(notice).collect()
+        bad.chain(surplus).chain(problems.iter().cloned()).chain(mtu).chain(misplaced).map(notice).collect()
     }
 
     /// The problem that nodes have different MTUs, which they chose by their uplinks.
@@ -444,6 +446,13 @@ fn moves(network: &mut NodeNetwork, pool: &mut SubnetPool, to: Subnet) {
         network.subnets.extract_if(.., |have| have.is_ipv6() == to.is_ipv6()).for_each(|have| pool.free(have));
         network.subnets.push(to);
     }
+}
+
+fn surplus(count: usize) -> String {
+    format!(
+        "cannot use {count} of the addresses in status.addresses: {HOST_CIDRS} of type InternalIP and {HOST_CIDRS} others are \
+         allowed, and the first of each are used; remove addresses from the host, or correct what writes the status"
+    )
 }
 
 fn misplaced(ip: IpAddr) -> String {
