@@ -234,7 +234,11 @@ impl World {
             Ok(()) => network.id = Some(id),
             Err(why) => {
                 let decides = self.settings.roles.cluster_manager;
-                network.problems.push(not_obeyed(keys::NODE_ID, &id, &why, decides));
+                let (reason, mut message) = not_obeyed(keys::NODE_ID, &id, &why, decides);
+                if network.id.is_none() {
+                    message.push_str(" as soon as a number is free");
+                }
+                network.problems.push((reason, message));
             }
         }
     }
