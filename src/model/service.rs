@@ -177,6 +177,7 @@ impl Service {
             service.source_ranges.clear();
         }
         service.bad = read.bad;
+        service.drop_own_cluster_ips();
         service.drop_other_families();
         service.bad.truncate(MOST_REPORTED);
         service.drop_excess();
@@ -232,6 +233,16 @@ impl Service {
             let left_out = format!("{} of {all} {} ranges allow no client", all - most, family.version());
             let problem = format!("{left_out}: with them there would be more than {limit}; write wider ranges");
             self.bad.push(BadField::new("spec.loadBalancerSourceRanges", problem));
+        }
+    }
+
+    /// An external address that is also a cluster IP of the service is served as a cluster IP, as with kube-proxy. Otherwise
+    /// `externalTrafficPolicy: Local` would give each gateway router the address twice: with the endpoints of all nodes,
+    /// and with those of its own node, or none.
+    fn drop_own_cluster_ips(&mut self) {
+        let Self { cluster_ips, external_ips, ingress_ips, .. } = self;
+        for ips in [external_ips, ingress_ips] {
+            ips.retain(|ip| !cluster_ips.contains(ip));
         }
     }
 

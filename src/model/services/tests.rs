@@ -264,6 +264,33 @@ fn headless_and_external_name_services_have_no_ports() {
     }
 }
 
+/// Some load balancers report the cluster IP. With it as an external address, a node without an endpoint would reject what
+/// its own processes send there.
+#[test]
+fn an_external_address_that_is_a_cluster_ip_is_served_as_a_cluster_ip() {
+    let own = ["10.96.0.7".to_owned()];
+    let ports = [PortFields { port: Some(80), ..PortFields::default() }];
+    let ingress = [(own[0].clone(), None), ("192.0.2.7".to_owned(), None)];
+    let fields = ServiceFields {
+        cluster_ip: Some("10.96.0.7"),
+        external_ips: &own,
+        ports: &ports,
+        external_traffic_policy: Some("Local"),
+        ..ServiceFields::default()
+    };
+    let balanced = service(&ServiceFields { kind: Some("LoadBalancer"), ingress: &ingress, ..fields });
+    for (found, outer) in [(balanced, vec!["192.0.2.7"]), (service(&fields), vec![])] {
+        assert_eq!(found.claimed_external_ips().map(|ip| ip.to_string()).collect::<Vec<_>>(), outer);
+        assert_eq!(found.is_external_local(), !outer.is_empty(), "it has something outside");
+        let mut services = Services::default();
+        services.apply_service(&key(), Some(found));
+        let port = port("");
+        assert_eq!(services.cluster_ips(&key(), &port), ["10.96.0.7".parse::<IpAddr>().unwrap()]);
+        assert_eq!(services.external_ips(&key(), &port).len(), outer.len());
+        assert!(services.notices(&key()).is_empty());
+    }
+}
+
 #[test]
 fn only_services_of_a_type_that_has_node_ports_have_some() {
     let ports = [PortFields { port: Some(80), node_port: Some(30080), ..PortFields::default() }];
