@@ -5,19 +5,20 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ovnkube_interconnect::{
-    Databases, Emptied, FILLED_WITHIN, Hearing, Listening, Moment, Returning, Step, Way, ask, has_own_zone, has_rows,
-    has_zone, step, withdraw,
+    Databases, Emptied, Hearing, Listening, Moment, Returning, Step, Way, ask, has_own_zone, has_rows, has_zone, step,
+    withdraw,
 };
 use ovnkube_model::{Change, Interconnection, Name, Peers, Server, Stuck, Written};
 use ovnkube_ovn::ic_sb::ic_sb_global;
 use ovnkube_ovn::{Database, Uuid, ic_nb, ic_sb, owner, sb};
-use ovnkube_ovsdb::{Class, Client, Lock, Options, Remote, Subscription, TlsFiles, Txn, TxnError, Unfit};
+use ovnkube_ovsdb::{Class, Client, Lock, Options, Remote, Subscription, TlsFiles, Txn, TxnError};
 use ovnkube_plan::Offer;
 use ovnkube_telemetry::{Connected, InterconnectionMetrics};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{info, warn};
 
+use crate::interconnection_reasons::{Place, UNCERTIFIED, away, emptied, incomplete};
 use crate::interconnection_refusals::{Lasting, Refusals, SAY_AFTER, tell};
 use crate::may_write::MayWrite;
 use crate::pace::Pace;
@@ -31,8 +32,6 @@ pub(crate) const LEAVE_WITHIN: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// How long the other clusters have to follow what was written, before what it replaces goes.
 const SETTLED_AFTER: Duration = Duration::from_secs(3);
-/// The most servers that a message names.
-const NAMED: usize = 5;
 /// The most that is read of a database which other clusters write: a master keeps all of it in memory.
 const MOST_BYTES: usize = 64 << 20;
 /// How soon it is noticed that a problem is mended.
@@ -44,11 +43,6 @@ const KNOWN_AFTER: Duration = Duration::from_secs(2);
 const STALE_AFTER: Duration = Duration::from_secs(25);
 /// For so long ovn-controller of a gateway may be away, as while it is restarted.
 const IDLE_AFTER: Duration = Duration::from_secs(30);
-/// How a master forgets which databases it had.
-const AGAIN: &str = "restart the master, or set enable-ic to \"false\" and then to \"true\"";
-/// Why servers with TLS are not reached where this process has no certificate: it has that of its northbound database.
-const UNCERTIFIED: &str = "cannot be reached: ic-db-host has ssl:, and this master has no certificate; give it an nb-address with ssl: \
-                           and the keys nb-client-privkey, nb-client-cert and nb-client-cacert, or leave ssl: out";
 /// Longest wait when nothing is due.
 const REST: Duration = Duration::from_secs(3600);
 
@@ -406,18 +400,10 @@ impl Session {
     }
 
     /// Why a shared database is not used, and what to do.
-    fn why_away(&self, client: &Client, which: &str, port: u16, key: &str) -> Option<Name> {
-        if is_live(client) {
-            return None;
-        }
-        let unfit = client.unfit().borrow().clone();
-        let uncertified = || self.uncertified.map(str::to_owned);
-        let why = unfit.and_then(|unfit| refused(&unfit)).or_else(uncertified).unwrap_or_else(|| {
-            let servers = self.reach.servers.iter().take(NAMED);
-            let hosts = servers.map(|server| server.host.as_ref()).collect::<Vec<_>>().join(", ");
-            format!("cannot be reached at port {port} of {hosts}; start it, or correct ic-db-host and {key}")
-        });
-        Some(format!("the {which} interconnection database {why}").into())
+    fn why_away(&self, client: &Client, which: &'static str, port: u16, key: &'static str) -> Option<Name> {
+        let place = Place { which, servers: &self.reach.servers, port, key };
+        let is_away = !is_live(client);
+        is_away.then(|| away(place, client.unfit().borrow().as_ref(), self.uncertified))
     }
 
     /// Tells people of what is away, once it has been so for long.
@@ -545,41 +531,6 @@ impl Session {
         info!(zone = %self.offer.wanted.zone, "left the other clusters");
         is_removed.then(|| self.place())
     }
-}
-
-/// Why a shared database is not used although its servers answer, and what to do; `None`: not for that reason.
-fn refused(unfit: &Unfit) -> Option<String> {
-    // what to do with a database of the cluster's own follows there
-    let first = |why: &str| why.split("; ").next().unwrap_or_default().to_owned();
-    Some(match unfit {
-        Unfit::TooLarge(why) => format!("is not used: {why}"),
-        Unfit::Stranger(why) => format!(
-            "is not used, since its servers now have another one than before: {}; if it was made anew, {AGAIN}. If not, start the servers of \
-             before, or correct ic-db-host",
-            first(why)
-        ),
-        Unfit::Older(why) => format!(
-            "is not used, since its servers have an old copy: {}; start a member that has all entries, or, to go on with what is there, \
-             {AGAIN}",
-            first(why)
-        ),
-        Unfit::Full(_) => return None,
-    })
-}
-
-/// What to say where no transit switch is left.
-fn emptied() -> Name {
-    let within = FILLED_WITHIN.as_secs();
-    let what = "the northbound interconnection database has no transit switch any more";
-    format!("{what}; if it was made anew, add the switches of before, which otherwise go after {within} s").into()
-}
-
-/// What to say where not all is there that is used.
-fn incomplete() -> Name {
-    let within = FILLED_WITHIN.as_secs();
-    let what = "the shared databases lack ways to other clusters that this cluster uses";
-    format!("{what}; if they were made anew, start the masters of all clusters: what is missing goes after {within} s")
-        .into()
 }
 
 /// Whether both are of one database, for certain: what is taken for another one is left, and looked at once more then.

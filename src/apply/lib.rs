@@ -21,6 +21,7 @@ mod engine;
 pub mod garbage;
 mod in_flight;
 mod interconnection;
+mod interconnection_reasons;
 mod interconnection_refusals;
 mod interconnection_session;
 mod may_write;

@@ -1,6 +1,6 @@
-//! Says that a database server is refused since it is of another cluster than the one in use, or has an older log than was seen: in
-//! `/readyz`, and as an Event of the namespace of ovnkube. Each master says so, also one that waits for the lease. The one that writes
-//! also says that a server cannot write its file.
+//! Says that a database server is refused since it is of another cluster than the one in use, has an older log than was seen, or has
+//! other databases: in `/readyz`, and as an Event of the namespace of ovnkube. Each master says so, also one that waits for the lease. The
+//! one that writes also says that a server cannot write its file.
 
 use std::time::Duration;
 
@@ -38,7 +38,11 @@ impl Report {
             let said = unfit.borrow_and_update().clone();
             let mut wait = REMIND;
             if let Some(now) = said {
-                let (Unfit::Stranger(why) | Unfit::Older(why) | Unfit::TooLarge(why) | Unfit::Full(why)) = &now;
+                let (Unfit::Stranger(why)
+                | Unfit::Older(why)
+                | Unfit::TooLarge(why)
+                | Unfit::Missing { why, .. }
+                | Unfit::Full(why)) = &now;
                 self.readiness.wait(self.part, why.as_str());
                 if matches!(now, Unfit::Full(_)) {
                     wait = TRIED_AGAIN;
@@ -69,6 +73,7 @@ impl Report {
             Unfit::Stranger(why) => ("DatabaseOfAnotherCluster", "is not used", why),
             Unfit::Older(why) => ("DatabaseOlderThanSeen", "is not used", why),
             Unfit::TooLarge(why) => ("DatabaseTooLarge", "is not used", why),
+            Unfit::Missing { why, .. } => ("DatabaseMissing", "is not used", why),
             Unfit::Full(why) => ("DatabaseCannotWrite", "takes no changes", why),
         };
         self.warning(reason, format!("the {} {what}: {why}", self.part)).await

@@ -159,6 +159,9 @@ impl Candidates {
         candidate.unfit = match fault {
             Fault::OtherCluster { .. } => Some(Unfit::Stranger(format!("{remote}: {fault}"))),
             Fault::Stale { seen, .. } if is_old => Some(Unfit::Older(format!("{remote}: {}", older(*seen)))),
+            Fault::NoDatabase { has, .. } => {
+                Some(Unfit::Missing { has: has.clone(), why: format!("{remote}: {fault}") })
+            }
             _ => None,
         };
         self.says(shared, at, fault.to_string());

@@ -35,6 +35,8 @@ pub enum Unfit {
     Older(String),
     /// The database is larger than what is taken up.
     TooLarge(String),
+    /// It does not have the database, but these.
+    Missing { has: Vec<String>, why: String },
     /// It cannot write its file. Said again each time that it refuses a transaction for that.
     Full(String),
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ovnkube_ovn::nb::{logical_switch as ls, logical_switch_port as lsp};
-use ovnkube_ovn::{Atom, Datum, Row, Uuid, derived_uuid, nb};
+use ovnkube_ovn::{Atom, Datum, Row, Uuid, derived_uuid, ic_nb, nb};
 use ovnkube_ovsdb::{Class, Client, Event, Options, State, Txn, Unfit};
 
 use crate::lab::{Dir, Host, Lts, NB, Server, assert_cache_is_fresh, live, options, within};
@@ -309,6 +309,19 @@ async fn more_rows_than_allowed_end_the_session() {
         assert_cache_is_fresh(&client, server.remote()).await;
         assert_eq!(*client.unfit().borrow(), None);
     }
+}
+
+/// Such as one whose port was taken for that of another database.
+#[tokio::test]
+async fn a_server_without_the_database_says_which_it_has() {
+    let dir = Dir::new();
+    let mut server = Server::standalone(Lts, &dir, NB);
+    let client = Client::connect(Options::new(&ic_nb::DATABASE, vec![server.remote()]));
+    let why = format!("{}: the server has no database OVN_IC_Northbound but OVN_Northbound", server.remote());
+    let told = Some(Unfit::Missing { has: vec!["OVN_Northbound".to_owned()], why });
+    within("the report", client.unfit().wait_for(|said| *said == told)).await.unwrap();
+    server.kill();
+    within("that nothing answers", client.unfit().wait_for(Option::is_none)).await.unwrap();
 }
 
 #[tokio::test]
