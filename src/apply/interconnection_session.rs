@@ -32,6 +32,9 @@ pub(crate) const LEAVE_WITHIN: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// How long the other clusters have to follow what was written, before what it replaces goes.
 const SETTLED_AFTER: Duration = Duration::from_secs(3);
+/// A shared database that is silent for so long is asked whether it is there, and given up after as long again: a cluster that writes
+/// nothing there notices in no other way that a server hangs, and until then does not follow the others. OVN's own clients ask as often.
+const PROBE: Duration = Duration::from_secs(5);
 /// The most that is read of a database which other clusters write: a master keeps all of it in memory.
 const MOST_BYTES: usize = 64 << 20;
 /// How soon it is noticed that a problem is mended.
@@ -39,7 +42,7 @@ const MENDED_WITHIN: Duration = Duration::from_secs(10);
 /// The other side may take so long until its gateway passes packets of a way that is open.
 const KNOWN_AFTER: Duration = Duration::from_secs(2);
 /// The key of a transit switch that IC-NB does not have goes after so long. One that was just made may be told later there than its key in
-/// IC-SB: by a server that stands still, until its connection counts as lost, after 20 s of silence.
+/// IC-SB: by a server that stands still, until its connection counts as lost, after twice [`PROBE`], and the next server has been read.
 const STALE_AFTER: Duration = Duration::from_secs(25);
 /// For so long ovn-controller of a gateway may be away, as while it is restarted.
 const IDLE_AFTER: Duration = Duration::from_secs(30);
@@ -168,6 +171,7 @@ impl Session {
             Client::connect(Options {
                 tls: settings.tls.clone(),
                 txn_timeout: settings.txn_timeout,
+                probe: Some(PROBE),
                 max_message: MOST_BYTES,
                 max_rows: Some(MOST_BYTES),
                 ..Options::new(database, remotes)

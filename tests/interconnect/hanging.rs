@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::lab::{Lab, members};
 
 /// Longer than a server may be silent while nothing is written: then another one would have been found without the write.
-const SILENT: Duration = Duration::from_secs(20);
+const SILENT: Duration = Duration::from_secs(10);
 
 /// Its system goes on, so no connection ends. The two other members elect a leader, to which this cluster goes because it has something to
 /// write. Until then everything stays. Of the other database the two have no server.

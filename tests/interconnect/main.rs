@@ -405,8 +405,11 @@ async fn what_interconnection_waits_for_is_an_event() {
     until("all is well", async || is_well()).await;
 
     lab.shared[1].signal("STOP");
+    let stopped = Instant::now();
     let says = "stays as it is: the southbound interconnection database cannot be reached at port";
     lab.event_says(says).await;
+    // at most 10 s of silence until it counts as lost; it is said 10 s after that
+    assert!(stopped.elapsed() < Duration::from_secs(24), "{:?}", stopped.elapsed());
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(lab.events_that_say(says).await, 1);
     assert!(lab.routes().contains("10.244.0.0/16"), "{}", lab.routes());
