@@ -128,7 +128,7 @@ pub(crate) struct Session {
     wake: Instant,
     /// What the engine was told.
     told: Option<Peers>,
-    /// How often others were followed.
+    /// How often others were followed, and what is to be.
     pace: Pace,
     /// Whether it has taken steps: an empty zone of this name is then this cluster's.
     has_stepped: bool,
@@ -257,13 +257,17 @@ impl Session {
 
     /// Returns when the next step is due.
     pub(crate) async fn is_due(&mut self) {
-        let [north, south, own] = &mut self.events;
-        tokio::select! {
-            biased;
-            _ = north.recv() => {}
-            _ = south.recv() => {}
-            _ = own.recv() => {}
-            () = sleep_until(self.wake) => {}
+        let Self { events: [north, south, own], pace, wake, .. } = self;
+        loop {
+            tokio::select! {
+                biased;
+                _ = north.recv() => return,
+                events = south.recv() => if pace.calls_for_step(&events) {
+                    return;
+                },
+                _ = own.recv() => return,
+                () = sleep_until(*wake) => return,
+            }
         }
     }
 
@@ -302,8 +306,10 @@ impl Session {
         let stale: Vec<Uuid> = self.stale.lasting(now).collect();
         let (is_settled, vacated, known) = (settled <= now, &self.vacated, Some(&known));
         let moment = Moment { is_settled, now: seconds(), vacated, stale: &stale, known, is_partial };
-        let Step { mut claims, offers, mut chassis, mut peers, numbers, open, idle, stale, goes_on, is_soon } =
-            self.with_databases(|databases| step(&self.offer, databases, Some(&self.nb.cache()), moment));
+        let all = self.with_databases(|databases| step(&self.offer, databases, Some(&self.nb.cache()), moment));
+        let Step { mut claims, offers, mut chassis, mut peers, numbers, open, idle, stale, goes_on, .. } = all;
+        let is_soon = all.is_soon;
+        self.pace.has_one_name = all.has_one_name;
         if is_partial && north_changes != Some(self.north.stats().changes) {
             // it is being read again
             return now;
@@ -365,10 +371,10 @@ impl Session {
             self.wrote = now;
         }
         let (told, written) = (self.refusals.told(), self.write([claims, offers, chassis], makes, changes).await);
-        now + match (written, told) {
-            (true, _) => SETTLED_AFTER,
-            (false, false) => TRY_AGAIN,
-            (false, true) => SAY_AFTER,
+        match (written, told) {
+            (true, _) => rest.min(now + SETTLED_AFTER),
+            (false, false) => now + TRY_AGAIN,
+            (false, true) => now + SAY_AFTER,
         }
     }
 

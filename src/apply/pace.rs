@@ -1,8 +1,11 @@
 //! How often what other clusters write is followed. Whoever writes to the shared databases can change a row again and again, and two
-//! clusters can take the same rows for their own: each change would be a transaction here, for northd and for every host.
+//! clusters can take the same rows for their own: each change would be a transaction here, for northd and for every host. Also what is to be
+//! followed.
 
 use std::time::Duration;
 
+use ovnkube_ovn::ic_sb::route;
+use ovnkube_ovsdb::Event;
 use tokio::time::Instant;
 
 /// Each change counts for so long.
@@ -14,17 +17,27 @@ const MOST: Duration = Duration::from_secs(100);
 pub(crate) struct Pace {
     /// Until when the changes so far count, one after another.
     until: Instant,
+    /// As the last step saw it, the cluster has no earlier name in the shared databases.
+    pub(crate) has_one_name: bool,
 }
 
 impl Pace {
     pub(crate) fn new(now: Instant) -> Self {
-        Self { until: now }
+        Self { until: now, has_one_name: false }
     }
 
     /// When the next change may be followed; `None`: now.
     pub(crate) fn due(&self, now: Instant) -> Option<Instant> {
         let more = self.until.saturating_duration_since(now + MOST);
         (!more.is_zero()).then(|| now + more)
+    }
+
+    /// Whether there may be something to do after these events of IC-SB. With many prefixes a step costs more than to write one of them,
+    /// so none follows only since routes are there that the last step wrote. While the cluster has an earlier name, one does: packets
+    /// leave by the new ports once the routes by these are there.
+    pub(crate) fn calls_for_step(&self, events: &[Event]) -> bool {
+        let is_known = |event: &Event| matches!(event, Event::Row(row) if row.own && row.table == route::TABLE);
+        !(self.has_one_name && events.iter().all(is_known))
     }
 
     /// A change was followed.
@@ -35,7 +48,26 @@ impl Pace {
 
 #[cfg(test)]
 mod tests {
+    use ovnkube_ovn::ic_sb::port_binding;
+    use ovnkube_ovn::{Table, Uuid};
+    use ovnkube_ovsdb::RowEvent;
+
     use super::*;
+
+    #[test]
+    fn only_routes_that_it_wrote_itself_call_for_no_step() {
+        let row = |table: &'static Table, own| {
+            Event::Row(RowEvent { table, uuid: Uuid::nil(), old: None, overwritten: None, new: None, own })
+        };
+        let ours = || row(route::TABLE, true);
+        let mut pace = Pace::new(Instant::now());
+        assert!(pace.calls_for_step(&[ours()]), "its packets may go over to other ports");
+        pace.has_one_name = true;
+        assert!(!pace.calls_for_step(&[ours(), ours()]));
+        for other in [row(route::TABLE, false), row(port_binding::TABLE, true), Event::Lost, Event::Synced] {
+            assert!(pace.calls_for_step(&[ours(), other]));
+        }
+    }
 
     /// How many of the changes that come so often, for five minutes, are followed when they come.
     fn followed(pace: &mut Pace, began: Instant, every: Duration) -> u32 {

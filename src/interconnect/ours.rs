@@ -82,24 +82,30 @@ impl<'a> Ours<'a> {
         let rows = rows_of_all(databases.ic_sb).filter(|(_, _, of)| zone.is_some() && *of == zone);
         let rows: Vec<(Uuid, &Row)> = rows.map(|(uuid, row, _)| (uuid, row)).collect();
         let (carrying, others, routes) = (BTreeSet::new(), BTreeMap::new(), HashMap::new());
-        let mut ours = Self { offer, databases, zone, carrying, rows, others, routes };
-        let whose = |is: bool| ours.rows.iter().any(|(_, row)| ours.is_marked(row) == Some(is));
-        let is_only = whose(true) && !whose(false);
+        let mut ours = Self { offer, databases, zone, carrying, rows: Vec::new(), others, routes };
         let is_route = |row: &Row| row.table() == route::TABLE && row.str(route::ROUTE_TABLE).is_empty();
-        ours.routes = ours.rows.iter().filter(|(_, row)| is_route(row)).map(|of| (route_id(of.1), *of)).collect();
-        let others = |(uuid, row): &(Uuid, &'a Row)| (!ours.is_marked(row).unwrap_or(is_only)).then_some((*uuid, *row));
-        ours.others = ours.rows.iter().filter_map(others).collect();
-        ours.rows.retain(|(uuid, _)| !ours.others.contains_key(uuid));
+        ours.routes = rows.iter().filter(|(_, row)| is_route(row)).map(|of| (route_id(of.1), *of)).collect();
+        let marked: Vec<Option<bool>> = rows.iter().map(|(_, row)| ours.is_marked(row)).collect();
+        let is_only = marked.contains(&Some(true)) && !marked.contains(&Some(false));
+        for ((uuid, row), is_ours) in rows.into_iter().zip(marked) {
+            if is_ours.unwrap_or(is_only) {
+                ours.rows.push((uuid, row));
+            } else {
+                ours.others.insert(uuid, row);
+            }
+        }
         ours
     }
 
     /// Whose a row of the zone is; `None`: OVN's own daemon made it, and it does not say.
     fn is_marked(&self, row: &Row) -> Option<bool> {
-        let name = row.str(gateway::NAME);
         match row.external_ids().get(CLUSTER) {
             Some(cluster) => Some(cluster == self.offer.cluster.as_ref()),
             None if row.table() != gateway::TABLE => None,
-            None => Some(self.offer.own_chassis.contains(name) || self.local_chassis(name).is_some()),
+            None => {
+                let name = row.str(gateway::NAME);
+                Some(self.offer.own_chassis.contains(name) || self.local_chassis(name).is_some())
+            }
         }
     }
 

@@ -39,6 +39,8 @@ pub struct Step {
     pub stale: BTreeSet<Uuid>,
     /// There is more to do once the others had time to follow: the cluster gets another name.
     pub goes_on: bool,
+    /// The cluster has no earlier name here: that routes which it wrote itself are there changes nothing else.
+    pub has_one_name: bool,
     /// There is more to do a second later.
     pub is_soon: bool,
 }
@@ -104,7 +106,8 @@ pub fn step(offer: &Offer, databases: Databases<'_>, nb: Option<&Cache>, moment:
     let asked = number(databases.ic_nb).map(|(_, number)| number);
     let numbers = Numbers { asked, answers: theirs.answers, followers: theirs.followers };
     let goes_on = !moment.is_settled && stage != Stage::Done;
-    Step { claims, offers, chassis, peers, numbers, open: ways.open(), idle, stale: stale_keys, goes_on, is_soon }
+    let (open, has_one_name) = (ways.open(), stage == Stage::Done);
+    Step { claims, offers, chassis, peers, numbers, open, idle, stale: stale_keys, goes_on, has_one_name, is_soon }
 }
 
 /// The problems that people are told: each becomes an Event, and many would keep those of pods and nodes from being written.
