@@ -366,16 +366,20 @@ impl<'a> Diff<'a> {
     /// dropped along with it.
     pub fn delete(&mut self, table: &'static Table, uuid: Uuid) {
         if self.keeps_groups && table == port_group::TABLE {
-            // one that only waits for its row's end costs nothing
-            let has_contents = self.cache.get(table, uuid).is_some_and(|have| !is_empty(have));
-            self.size.0 += usize::from(has_contents);
+            let removes = self.cache.get(table, uuid).is_some_and(|have| self.removes(have));
+            self.size.0 += usize::from(removes);
             self.emptied.insert(uuid);
         } else {
             self.delete_at_once(table, uuid);
         }
     }
 
-    /// The same, whatever is to be kept.
+    /// Whether the removal of a row would change anything now: a port group that only waits for its row's end is empty already.
+    pub fn removes(&self, row: &Row) -> bool {
+        !(self.keeps_groups && row.table() == port_group::TABLE && is_empty(row))
+    }
+
+    /// The same as [`Self::delete`], whatever is to be kept.
     pub fn delete_at_once(&mut self, table: &'static Table, uuid: Uuid) {
         if table.is_root {
             let children = self.cache.get(table, uuid).into_iter().flat_map(|row| row.cells()).map(|(_, datum)| datum);

@@ -365,7 +365,7 @@ impl Engine {
         let mut unused = Some(Vec::new());
         if let (Some(diff), Some(cache)) = (diff.as_mut().filter(|_| sweeps), &cache) {
             unused = garbage::collect(diff, cache, &nb::DATABASE, owner_index.all(), world, *most == usize::MAX);
-            let removals = diff.removals() + unused.as_ref().map_or(0, Vec::len);
+            let removals = garbage::removals(diff, unused.as_ref());
             if removals > 0 {
                 info!(removals, "removing rows that are no longer wanted");
             }

@@ -79,6 +79,12 @@ fn sets_of_nats(cache: &Cache) -> HashSet<Uuid> {
     cache.iter(nat::TABLE).flat_map(|(_, row)| sets(row)).flatten().collect()
 }
 
+/// How much is removed, now or with a later transaction of this sweep. What an earlier sweep has removed is not counted again.
+pub fn removals(diff: &Diff<'_>, unused: Option<&Unused<'_>>) -> usize {
+    let unused = unused.into_iter().flatten().filter(|(_, row)| diff.removes(row));
+    diff.removals() + unused.count()
+}
+
 /// Adds the removal of as many of these as the transaction has room for.
 pub fn remove_unused(diff: &mut Diff<'_>, cache: &Cache, unused: &Unused<'_>) -> Left {
     for (uuid, row) in unused {
@@ -220,5 +226,26 @@ impl<'a> Wanted<'a> {
             return false;
         }
         self.rows.contains(&child) || is_garbage(have, false) || self.takeover.is_left(&name(), have)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ovnkube_ovn::nb;
+
+    use super::*;
+
+    #[test]
+    fn groups_whose_rows_go_later_are_counted_once() {
+        let cache = Cache::new(&nb::DATABASE, ovnkube_plan::identity, |_| false);
+        let empty = Row::new(port_group::TABLE);
+        let full = Row::new(port_group::TABLE).with(port_group::PORTS, [Uuid::from_u128(9)]);
+        let balancer = Row::new(load_balancer::TABLE);
+        let unused: Unused<'_> = [&empty, &full, &balancer].map(|row| (Uuid::nil(), row)).into();
+        let mut diff = Diff::new(&cache);
+        assert_eq!(removals(&diff, Some(&unused)), 3);
+        diff.keep_groups();
+        assert_eq!(removals(&diff, Some(&unused)), 2);
+        assert_eq!(removals(&diff, None), 0);
     }
 }
