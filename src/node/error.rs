@@ -1,5 +1,6 @@
 //! What fails on the node.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 
@@ -69,9 +70,32 @@ pub enum Error {
     Conf { verb: &'static str, path: PathBuf, problem: io::Error },
     #[error("cannot use CNI plugin {name:?}: it must be the name of a file, without '/'")]
     PluginName { name: String },
+    #[error("{}", joined(.0))]
+    Several(Vec<Self>),
+}
+
+fn joined(errors: &[Error]) -> String {
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 impl Error {
+    /// Fails with all errors of pieces of work that do not depend on each other, with each once.
+    pub(crate) fn all(outcomes: impl IntoIterator<Item = Result<()>>) -> Result<()> {
+        let mut told = BTreeSet::new();
+        let mut errors = Vec::new();
+        for error in outcomes.into_iter().filter_map(Result::err) {
+            let these = match error {
+                Self::Several(these) => these,
+                one => vec![one],
+            };
+            errors.extend(these.into_iter().filter(|error| told.insert(error.to_string())));
+        }
+        if errors.len() > 1 {
+            return Err(Self::Several(errors));
+        }
+        errors.pop().map_or(Ok(()), Err)
+    }
+
     /// The gateway cannot use `interface` as long as `why` applies.
     pub(crate) fn gateway(interface: &str, why: &str) -> Self {
         Refused::Interface { interface: interface.to_owned(), why: why.to_owned(), permanent: false }.into()

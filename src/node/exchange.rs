@@ -10,6 +10,7 @@ use ovnkube_node_plan::annotations::Annotations;
 use ovnkube_telemetry::NodeHealth;
 use tokio::sync::watch;
 
+use crate::Result;
 use crate::pods::PodOnNode;
 use crate::warnings::Warnings;
 
@@ -84,3 +85,11 @@ pub struct Reports {
 
 /// Whether pods can be wired, and if not, why.
 pub(crate) type Readiness = std::result::Result<(), String>;
+
+/// What failed, and what is only missing so far.
+pub(crate) fn split(outcome: Result<Readiness>) -> (Result<()>, Readiness) {
+    match outcome {
+        Ok(readiness) => (Ok(()), readiness),
+        Err(e) => (Err(e), Ok(())),
+    }
+}

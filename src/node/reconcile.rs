@@ -20,7 +20,7 @@ use crate::apply::Applier;
 use crate::cni::Cni;
 use crate::conf::Portmap;
 use crate::dir_changes::DirChanges;
-use crate::exchange::{OwnNode, Readiness, Reports};
+use crate::exchange::{OwnNode, Readiness, Reports, split};
 use crate::gateway::Gateway;
 use crate::mtu::Mtu;
 use crate::observe::{Depth, find_stale, observe};
@@ -190,8 +190,8 @@ impl<'a> Reconciler<'a> {
         // a failed removal is reported last: the rest does not depend on it
         let clean = self.remove_stale().await;
         let host = self.observe(Depth::Usual).await?;
-        let now = self.compare(&node, host).await?;
-        clean.map(|()| now)
+        let (compared, now) = split(self.compare(&node, host).await);
+        Error::all([compared, clean]).map(|()| now)
     }
 
     /// Removes the remains of an earlier gateway, once.
@@ -207,12 +207,12 @@ impl<'a> Reconciler<'a> {
         Ok(())
     }
 
-    /// Compares the wanted with the observed state, and corrects it.
+    /// Compares the wanted with the observed state, and corrects it. A part that fails stops only those that cannot be right
+    /// without it; all that failed is reported.
     async fn compare(&mut self, node: &OwnNode, mut host: Observed) -> Result<Readiness> {
         let cni = Arc::clone(&self.cni);
         let ovs = &cni.ovs;
         let encap_ips = wanted::encap_ips(self.settings, node);
-        // a problem of the gateway is reported last: the rest does not depend on it
         let bridge = match &mut self.gateway {
             Some(gateway) => gateway.settle(&node.internal_ips, &mut host, &cni.here, ovs).await.map(Some),
             None => Ok(None),
@@ -220,7 +220,7 @@ impl<'a> Reconciler<'a> {
         let found = bridge.as_ref().ok().and_then(Option::as_ref);
         let mtu = self.mtu.find(&self.settings.chassis.encap_type, &encap_ips, node.mtu, &host);
         let mgmt = mtu.and_then(|mtu| wanted::management_port(self.settings, node, mtu, ovs.is_userspace()));
-        self.write_rows(node, &encap_ips, mgmt.as_ref(), found).await?;
+        let written = self.write_rows(node, &encap_ips, mgmt.as_ref(), found).await;
         self.pods_changed.mark_unchanged();
         self.mirrors.mark_unchanged();
         let ports = self.ports.compare(&cni).await;
@@ -229,25 +229,31 @@ impl<'a> Reconciler<'a> {
         if host.link(management_port::LINK).is_none() {
             host = self.observe(Depth::Usual).await?;
         }
-        let port = self.ensure_management_port(mgmt.as_ref(), &mut host).await?;
-        // a problem of the gateway matters more than what is only missing so far
-        let bridge = bridge?;
-        ports?;
-        if port.is_err() {
-            return Ok(port);
-        }
+        let (port, no_port) = split(self.ensure_management_port(mgmt.as_ref(), &mut host).await);
+        let gateway = match (&bridge, &no_port) {
+            (Ok(bridge), Ok(())) => self.ensure_gateway(bridge.as_ref(), node, mgmt.as_ref(), &host).await,
+            _ => Ok(Ok(())),
+        };
+        let (gateway, missing) = split(gateway);
+        // a problem matters more than what is only missing so far
+        Error::all([bridge.map(drop), written, ports, port, gateway])?;
+        Ok(no_port.and(missing))
+    }
+
+    /// Configures the gateway with what services need, or waits for them.
+    async fn ensure_gateway(
+        &mut self,
+        bridge: Option<&GatewayBridge>,
+        node: &OwnNode,
+        mgmt: Option<&ManagementPort>,
+        host: &Observed,
+    ) -> Result<Readiness> {
         self.services_changed.mark_unchanged();
         let Some(services) = self.services.want() else {
             return Ok(Err("the API server has not listed the services yet".to_owned()));
         };
-        let (Some(bridge), Some(mgmt)) = (bridge, mgmt) else { return Ok(Ok(())) };
-        match &mut self.gateway {
-            Some(gateway) => {
-                let applier = applier(self.settings, &cni);
-                gateway.ensure(&bridge, node, &mgmt, &host, applier, &services).await
-            }
-            None => Ok(Ok(())),
-        }
+        let (Some(gateway), Some(bridge), Some(mgmt)) = (&mut self.gateway, bridge, mgmt) else { return Ok(Ok(())) };
+        gateway.ensure(bridge, node, mgmt, host, applier(self.settings, &self.cni), &services).await
     }
 
     async fn write_rows(
@@ -281,8 +287,9 @@ impl<'a> Reconciler<'a> {
         }
         let changes = links::diff(&mgmt.state(host), host);
         if !changes.is_empty() {
-            applier(self.settings, &self.cni).all(&changes).await?;
+            let set = applier(self.settings, &self.cni).all(&changes).await;
             *host = self.observe(Depth::Usual).await?;
+            set?;
         }
         if !self.cni.ovs.has_installed(management_port::LINK) {
             return Ok(Err(format!("ovn-controller has not installed the flows of {}", management_port::LINK)));
@@ -391,5 +398,47 @@ async fn flows_changed(gateway: &mut Option<Gateway<'_>>) {
     match gateway {
         Some(gateway) => gateway.changed().await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ovnkube_host::Net;
+    use ovnkube_model::Services;
+
+    use super::*;
+    use crate::ovs::Ovs;
+    use crate::pods::Pods;
+    use crate::sandbox_locks::SandboxLocks;
+    use crate::tests::apart;
+
+    /// Rows that cannot be written, as on a disk that is full, keep no pod without its port.
+    #[test]
+    fn a_part_that_fails_does_not_stop_the_others() {
+        apart(async || {
+            let settings = NodeSettings::default();
+            let (ready, readiness) = watch::channel(Ok(()));
+            let (mtu, mtu_now) = watch::channel(None);
+            let cni = Arc::new(Cni {
+                here: Net::here().await.unwrap(),
+                ovs: Ovs::connect("unix:/nowhere").unwrap(),
+                pods: Pods::new(),
+                locks: SandboxLocks::default(),
+                mtu: mtu_now,
+                route_mtu: None,
+                ready: readiness,
+                health: NodeHealth::default(),
+                patience: Duration::ZERO,
+                stamp: "/nowhere".into(),
+            });
+            let services =
+                ServiceTracker::new("node-1".into(), true, None, Services::default(), watch::Sender::default());
+            let (node, releases) = (watch::Sender::default().subscribe(), watch::Sender::default().subscribe());
+            let known = Known { node, releases };
+            let mut reconciler = Reconciler::new(&settings, cni, known, &services, ready, mtu, Reports::default());
+            let outcome = reconciler.compare(&OwnNode::default(), Observed::default()).await;
+            assert_eq!(outcome.unwrap_err().to_string(), Error::NoOvs.to_string());
+            assert!(reconciler.ports.is_complete(), "pods' ports were compared");
+        });
     }
 }

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 
 use ovnkube_node_plan::annotations::Facts;
 
-use crate::OwnNode;
 use crate::bandwidth;
 use crate::cni::limits;
 use crate::conf::{CniConf, OFFERS, Portmap};
@@ -20,6 +19,7 @@ use crate::request::Request;
 use crate::sandbox_locks::SandboxLocks;
 use crate::subject::Sandbox;
 use crate::wanted::choose_system_id;
+use crate::{Error, OwnNode};
 
 fn request(env: &Value, conf: &str) -> Result<Request, Refusal> {
     let body = json!({ "env": env, "config": STANDARD.encode(conf) });
@@ -493,6 +493,17 @@ fn no_pod_takes_anothers_uid() {
     }
     set("other", Some("h"));
     is(&[("uid-static", "static"), ("uid-victim", "victim"), ("uid-other", "other")]);
+}
+
+#[test]
+fn all_that_failed_is_told_once() {
+    let gone = |name: &str| Err(Error::LinkGone { name: name.to_owned() });
+    let text = |outcomes: Vec<crate::Result<()>>| Error::all(outcomes).map_err(|error| error.to_string());
+    assert_eq!(text(vec![Ok(()), Ok(())]), Ok(()));
+    assert_eq!(text(vec![Ok(()), gone("a"), gone("a")]), Err("cannot use link a: it is gone".to_owned()));
+    let both = Error::all([gone("a"), gone("b")]);
+    let all = "cannot use link a: it is gone; cannot use link b: it is gone; cannot use link c: it is gone";
+    assert_eq!(text(vec![gone("a"), both, gone("c")]), Err(all.to_owned()));
 }
 
 #[test]

@@ -31,13 +31,14 @@ use ovnkube_node_plan::gateway::{GatewayBridge, GatewaySettings, Place, Ranges, 
 use ovnkube_node_plan::links::{self, HostState};
 use ovnkube_node_plan::management_port::{self, ManagementPort};
 use ovnkube_node_plan::observed::Observed;
-use ovnkube_node_plan::services::{ServiceIntent, Want, nft as services_nft};
+use ovnkube_node_plan::services::nft::{self as services_nft, Moved};
+use ovnkube_node_plan::services::{ServiceIntent, Want};
 use ovnkube_node_plan::{iptables_cleanup, openflow, stale};
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
 use crate::apply::Applier;
-use crate::exchange::OwnNode;
+use crate::exchange::{OwnNode, split};
 use crate::observe::{Depth, observe, observe_tables};
 use crate::ovs::Ovs;
 use crate::services::end_moved;
@@ -201,7 +202,8 @@ impl<'a> Gateway<'a> {
         self.settings.check_mtu && !ovs.is_offloaded()
     }
 
-    /// Brings host, nftables and flows to the wanted state. The readiness says what is still missing.
+    /// Brings host, nftables and flows to the wanted state, as far as it can: one that fails stops no other, since services
+    /// come and go in all of them. The readiness says what is still missing.
     pub(crate) async fn ensure(
         &mut self,
         site: &GatewayBridge,
@@ -215,26 +217,40 @@ impl<'a> Gateway<'a> {
         let is_local = self.settings.mode == GatewayMode::Local;
         let is_userspace = applier.ovs.is_some_and(Ovs::is_userspace);
         let want = self.host_state(site, mgmt, &service_cidrs, is_userspace, host);
-        applier.all(&links::diff(&want, host)).await?;
+        let routed = applier.all(&links::diff(&want, host)).await;
         let table = self.wanted_table(site, node, mgmt, &service_cidrs, services);
-        let moved = self.table.ensure(table).await?;
-        // not before: until the table is there, the node's services need the rules that ovn-kubernetes left
+        let written = match self.table.ensure(table).await {
+            Ok(moved) => {
+                self.after_table(moved, mgmt, host, applier).await;
+                Ok(())
+            }
+            Err(e) => Err(e),
+        };
+        self.tell_refused(services);
+        // not before the table was there: it says what of that may reach pods
+        let passed = if is_local && self.swept.is_some() { let_pods_pass().await } else { Ok(()) };
+        let flows = match applier.ovs {
+            Some(ovs) => self.ensure_flows(site, mgmt, ovs, services, &service_cidrs).await,
+            None => Ok(Ok(())),
+        };
+        let (flows, missing) = split(flows);
+        Error::all([routed, written, passed, flows]).map(|()| missing)
+    }
+
+    /// What may be done only when the table is as wanted.
+    async fn after_table(&mut self, moved: Moved, mgmt: &ManagementPort, host: &Observed, applier: Applier<'_>) {
+        // until the table is there, the node's services need the rules that ovn-kubernetes left
         if self.swept.as_ref().is_none_or(std::result::Result::is_err) {
             self.sweep(applier).await;
         }
-        self.tell_refused(services);
-        if !moved.is_empty() {
-            let mut own = mgmt.ips();
-            let others = host.addresses_except(management_port::LINK);
-            own.extend(others.iter().map(IpNetwork::ip).filter(|ip| !ip.is_loopback()));
-            let ended = end_moved(moved, own).await;
-            self.note_ended(ended);
+        if moved.is_empty() {
+            return;
         }
-        if is_local {
-            let_pods_pass().await?;
-        }
-        let Some(ovs) = applier.ovs else { return Ok(Ok(())) };
-        self.ensure_flows(site, mgmt, ovs, services, &service_cidrs).await
+        let mut own = mgmt.ips();
+        let others = host.addresses_except(management_port::LINK);
+        own.extend(others.iter().map(IpNetwork::ip).filter(|ip| !ip.is_loopback()));
+        let ended = end_moved(moved, own).await;
+        self.note_ended(ended);
     }
 
     /// The wanted links, routes and rules.

@@ -1,11 +1,14 @@
 //! The table in a real kernel.
 
 use std::net::SocketAddr;
+use std::path::Path;
 
 use super::*;
 use crate::tests::apart;
-use ovnkube_model::{Family, Protocol};
+use ovnkube_model::{Family, Mac, Protocol};
 use ovnkube_node_plan::gateway::nft::{TABLE, Wanted};
+use ovnkube_node_plan::host::Link;
+use ovnkube_node_plan::observed::LinkState;
 use ovnkube_node_plan::services;
 use ovnkube_node_plan::services::element::{Element, Key, Set};
 
@@ -66,5 +69,41 @@ fn stale_connections_are_reported_until_they_are_ended() {
             assert_eq!(frontends(&moved)[0], ("192.0.2.1".to_owned(), usize::from(to.len() > 1)));
             ovnkube_host::nft::delete(TABLE).await.unwrap();
         }
+    });
+}
+
+/// Services come and go whatever becomes of a route.
+#[test]
+fn a_link_that_cannot_be_set_up_does_not_hold_up_the_table() {
+    apart(async || {
+        let masquerade_subnets = vec!["169.254.169.0/29".parse().unwrap()];
+        let gateway = Some(GatewaySettings::default());
+        let settings = NodeSettings { masquerade_subnets, gateway, ..NodeSettings::default() };
+        let mut gateway = Gateway::new(&settings, Warnings::default()).unwrap();
+        let node = "172.18.0.2/16".parse::<IpNetwork>().unwrap();
+        // it was seen, and went before it could be set up
+        let link = Link { name: "br-ex".into(), ..Link::default() };
+        let gone = LinkState { link: link.clone(), ..LinkState::default() };
+        let host = Observed { links: vec![gone], ..Observed::default() };
+        let site =
+            GatewayBridge { link, uplink: None, mac: Mac::of(node.ip()), ips: vec![node], next_hops: Vec::new() };
+        let subnets = ["10.128.0.0/24".parse().unwrap()];
+        let facts = management_port::Facts {
+            subnets: &subnets,
+            cluster: &subnets,
+            mac: None,
+            mtu: 1400,
+            route_mtu: None,
+            checksums_in_software: false,
+        };
+        let mgmt = ManagementPort::new(&facts).unwrap();
+        let here = Net::here().await.unwrap();
+        let applier =
+            Applier { here: &here, ovs: None, run_dir: Path::new("/"), masquerade: &settings.masquerade_subnets };
+        let (node, services) = (OwnNode::default(), Want::default());
+        let outcome = gateway.ensure(&site, &node, &mgmt, &host, applier, &services).await;
+        let error = outcome.unwrap_err().to_string();
+        assert!(error.contains("br-ex"), "{error}");
+        assert!(ovnkube_host::nft::list(TABLE).await.unwrap().is_some());
     });
 }
