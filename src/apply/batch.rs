@@ -16,7 +16,7 @@ use ovnkube_model::World;
 use ovnkube_ovn::Row;
 use ovnkube_ovn::nb::logical_switch_port as lsp;
 use ovnkube_ovsdb::Cache;
-use ovnkube_plan::{Access, Key, RowKey, Want, access, put_in_order};
+use ovnkube_plan::{Access, Key, RowKey, Want, access, is_prefix, put_in_order};
 
 use crate::diff::existing;
 use crate::owner_index::{Owned, OwnerIndex};
@@ -85,6 +85,12 @@ pub fn take(
         }
     }
     next
+}
+
+/// Whether a sweep should wait until fewer keys are `dirty`: not all of them go into its transaction, for which there may be `others`, and
+/// some are ways to other clusters. It would remove the ways of before, and packets would have none until the last of these is written.
+pub fn go_before_sweep(dirty: &BTreeSet<Key>, others: usize) -> bool {
+    dirty.len() > others && dirty.iter().any(is_prefix)
 }
 
 /// Takes those out of `failed`, keys that wait for another try, that must change together with whatever is written next: a pod

@@ -250,7 +250,8 @@ impl Engine {
             return None;
         }
         self.read_stored();
-        if self.sweep.is_due(now) {
+        let waits = self.sweep.is_clean() && batch::go_before_sweep(&self.dirty, BATCH);
+        if self.sweep.is_due(now) && !waits {
             let noted = self.note_all_wants();
             // new rows appear in the same transaction in which old ones go
             let alone = self.sweep.is_alone() || self.most < usize::MAX;

@@ -92,11 +92,15 @@ pub fn access(key: &Key, world: &World) -> Access {
     }
 }
 
+/// Whether a key is about the way to a prefix of other clusters.
+pub fn is_prefix(key: &Key) -> bool {
+    matches!(key, Key::Interconnections(InterconnectionKey::Prefix(_)))
+}
+
 /// Puts keys of the order of features in the order in which they are written. A transaction may end between two prefixes of other
 /// clusters of which one contains the other: until the next one, packets must not take the way of the larger one that the smaller one
 /// has to itself, nor lose both.
 pub fn put_in_order(keys: &mut [Key], world: &World) {
-    let is_prefix = |key: &Key| matches!(key, Key::Interconnections(InterconnectionKey::Prefix(_)));
     let place = |key: &Key| {
         let Key::Interconnections(InterconnectionKey::Prefix(prefix)) = key else { return (false, 0) };
         let (length, goes) = (i16::from(prefix.prefix()), !world.joined.prefixes().contains_key(prefix));

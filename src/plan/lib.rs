@@ -32,7 +32,7 @@ mod whose;
 pub mod why;
 
 pub use feature::Feature;
-pub use features::{Access, Key, access, affected, object, put_in_order, want};
+pub use features::{Access, Key, access, affected, is_prefix, object, put_in_order, want};
 pub use interconnection::{LEARNED, Offer, left, offer};
 pub use rows::{identity, member_columns};
 pub use takeover::Takeover;

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use ovnkube_model::Peers;
+use ovnkube_apply::batch::go_before_sweep;
+use ovnkube_model::{Affected, Peers, World};
 use ovnkube_ovn::nb::logical_router_policy as policy;
 use ovnkube_tests::nb::{Release, Server};
-use ovnkube_tests::objects::node;
+use ovnkube_tests::objects::{kinds, node};
 use ovnkube_tests::settings::Settings;
 use ovnkube_tests::{Controller, Objects, Write};
 use serde_json::json;
@@ -71,4 +72,17 @@ async fn packets_take_no_other_way_between_two_transactions() {
             assert!(reaches_all, "{step:?} on the way to {prefixes:?}");
         }
     }
+}
+
+/// A sweep removes the ways of before, which changed while no master ran.
+#[test]
+fn a_sweep_waits_until_the_last_new_ways_go_with_it() {
+    let world = World::new(Settings::default().network(), kinds());
+    let mut dirty = BTreeSet::new();
+    ovnkube_plan::affected(&Affected::Node("n1".into()), &world, &mut dirty);
+    assert!(!dirty.is_empty() && !go_before_sweep(&dirty, 0), "none is a way");
+    for prefix in HALVES {
+        ovnkube_plan::affected(&Affected::Prefix(prefix.parse().unwrap()), &world, &mut dirty);
+    }
+    assert!(go_before_sweep(&dirty, dirty.len() - 1) && !go_before_sweep(&dirty, dirty.len()));
 }
