@@ -90,22 +90,31 @@ impl Subnet {
     /// What is left of it without `others`, in as few subnets as possible; `None` for more than `most`, which is found
     /// without making them all.
     pub fn without(self, others: &[Self], most: usize) -> Option<Vec<Self>> {
+        if others.iter().any(|other| other.contains_subnet(self)) {
+            return Some(Vec::new());
+        }
+        let mut within: Vec<Self> = others.iter().copied().filter(|other| self.contains_subnet(*other)).collect();
+        within.sort_unstable();
         let mut left = Vec::new();
-        self.leave(others, most, &mut left).then_some(left)
+        self.leave(&within, most, &mut left).then_some(left)
     }
 
-    /// Collects what is left; false once that would be more than `most`.
-    fn leave(self, others: &[Self], most: usize, left: &mut Vec<Self>) -> bool {
-        if others.iter().any(|other| other.contains_subnet(self)) {
-            return true;
-        }
-        let within: Vec<_> = others.iter().copied().filter(|other| self.contains_subnet(*other)).collect();
-        if within.is_empty() {
-            left.push(self);
-            return left.len() <= most;
+    /// Collects what is left without those `within` it, which are sorted; false once that would be more than `most`.
+    fn leave(self, within: &[Self], most: usize, left: &mut Vec<Self>) -> bool {
+        // it sorts before those that lie in it
+        match within.first() {
+            None => {
+                left.push(self);
+                return left.len() <= most;
+            }
+            Some(first) if *first == self => return true,
+            Some(_) => {}
         }
         let mut halves = (0..2).filter_map(|half| self.nth_subnet(self.prefix + 1, half));
-        halves.all(|half| half.leave(&within, most, left))
+        let (Some(low), Some(high)) = (halves.next(), halves.next()) else { return true };
+        let at = within.partition_point(|other| *other < high);
+        let (in_low, in_high) = within.split_at_checked(at).unwrap_or_default();
+        low.leave(in_low, most, left) && high.leave(in_high, most, left)
     }
 }
 
