@@ -84,13 +84,13 @@ impl Cni {
     async fn add(&self, sandbox: &Sandbox) -> std::result::Result<CniResult, Refusal> {
         let started = Instant::now();
         let subject = Subject::open(sandbox)?;
-        let queue = self.locks.queue_for(&sandbox.container_id, &sandbox.interface);
-        let queue = queue.map_err(|other| Refusal::second(sandbox, &other))?;
+        let queue = self.locks.queue(&sandbox.container_id);
         let cancelled = queue.cancel.notified();
         tokio::pin!(cancelled);
         // from now on, also while it waits for the lock
         cancelled.as_mut().enable();
         self.refuse_second(sandbox).await?;
+        queue.take_for(&sandbox.interface).map_err(|other| Refusal::second(sandbox, &other))?;
         let turn = self.locks.turn();
         // a request for an earlier pod of this name comes too late to take the place of the present one's sandbox
         if self.pods.get(subject.pod).is_none_or(|pod| pod.is_of(sandbox.pod_uid.as_deref())) {
@@ -268,18 +268,25 @@ impl Cni {
     /// Succeeds for an interface that the sandbox does not have, as DEL requires.
     async fn del(&self, sandbox: &Sandbox) -> std::result::Result<(), Refusal> {
         let (id, interface) = (&sandbox.container_id, &sandbox.interface);
-        let queue = self.locks.queue_for(id, interface);
-        let other = match &queue {
-            Ok(_) => self.other_interface(sandbox).await?,
-            Err(other) => Some(other.clone()),
+        let nothing = |has: String| {
+            tracing::info!(interface, has, "nothing to delete: the sandbox has another interface");
+            Ok(())
         };
-        let (Ok(queue), None) = (queue, &other) else {
-            tracing::info!(interface, has = other, "nothing to delete: the sandbox has another interface");
-            return Ok(());
+        let queue = self.locks.queue(id);
+        let other = match queue.other_than(interface) {
+            None => self.other_interface(sandbox).await?,
+            other => other,
         };
+        // an ADD may have found a sandbox without an interface meanwhile
+        if let Some(has) = other.or_else(|| queue.other_than(interface)) {
+            return nothing(has);
+        }
         queue.cancel.notify_waiters();
         self.in_time(async {
             let _guard = queue.lock.lock().await;
+            if let Some(has) = queue.other_than(interface) {
+                return nothing(has);
+            }
             let errors = self.remove(&sandbox.container_id).await;
             self.locks.release(&sandbox.container_id);
             // perhaps the port of an earlier sandbox waits for this

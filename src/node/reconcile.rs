@@ -403,39 +403,23 @@ async fn flows_changed(gateway: &mut Option<Gateway<'_>>) {
 
 #[cfg(test)]
 mod tests {
-    use ovnkube_host::Net;
     use ovnkube_model::Services;
 
     use super::*;
-    use crate::ovs::Ovs;
-    use crate::pods::Pods;
-    use crate::sandbox_locks::SandboxLocks;
-    use crate::tests::apart;
+    use crate::tests::{apart, without_switch};
 
     /// Rows that cannot be written, as on a disk that is full, keep no pod without its port.
     #[test]
     fn a_part_that_fails_does_not_stop_the_others() {
         apart(async || {
             let settings = NodeSettings::default();
-            let (ready, readiness) = watch::channel(Ok(()));
-            let (mtu, mtu_now) = watch::channel(None);
-            let cni = Arc::new(Cni {
-                here: Net::here().await.unwrap(),
-                ovs: Ovs::connect("unix:/nowhere").unwrap(),
-                pods: Pods::new(),
-                locks: SandboxLocks::default(),
-                mtu: mtu_now,
-                route_mtu: None,
-                ready: readiness,
-                health: NodeHealth::default(),
-                patience: Duration::ZERO,
-                stamp: "/nowhere".into(),
-            });
+            let (cni, ready) = (Arc::new(without_switch().await), watch::Sender::new(Ok(())));
             let services =
                 ServiceTracker::new("node-1".into(), true, None, Services::default(), watch::Sender::default());
             let (node, releases) = (watch::Sender::default().subscribe(), watch::Sender::default().subscribe());
             let known = Known { node, releases };
-            let mut reconciler = Reconciler::new(&settings, cni, known, &services, ready, mtu, Reports::default());
+            let mut reconciler =
+                Reconciler::new(&settings, cni, known, &services, ready, watch::Sender::default(), Reports::default());
             let outcome = reconciler.compare(&OwnNode::default(), Observed::default()).await;
             assert_eq!(outcome.unwrap_err().to_string(), Error::NoOvs.to_string());
             assert!(reconciler.ports.is_complete(), "pods' ports were compared");

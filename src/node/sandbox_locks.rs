@@ -1,8 +1,8 @@
 //! A lock for each sandbox, and which sandbox of a pod is current.
 //!
-//! Requests for one sandbox run one after the other; a DEL cancels the ADD before it. They are all about the same
-//! interface, since a sandbox has only one. Of two sandboxes of one pod the later one wins, even if the earlier one is
-//! still being wired.
+//! Requests for one sandbox run one after the other; a DEL cancels the ADD before it. Its ADDs are all about the same
+//! interface, since a sandbox has only one. A request that is refused or deletes nothing decides nothing for the others.
+//! Of two sandboxes of one pod the later one wins, even if the earlier one is still being wired.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -29,8 +29,22 @@ pub(crate) struct Queue {
     pub(crate) lock: tokio::sync::Mutex<()>,
     /// Wakes the ADDs that run or wait.
     pub(crate) cancel: Notify,
-    /// The interface that they are about.
+    /// The interface of the ADDs among them.
     interface: OnceLock<String>,
+}
+
+impl Queue {
+    /// Takes the sandbox for an ADD of `interface`, which has found no other one there. Fails with the interface of an ADD that
+    /// was earlier.
+    pub(crate) fn take_for(&self, interface: &str) -> Result<(), String> {
+        let about = self.interface.get_or_init(|| interface.to_owned());
+        if about == interface { Ok(()) } else { Err(about.clone()) }
+    }
+
+    /// The interface that an ADD took the sandbox for, if it is another one.
+    pub(crate) fn other_than(&self, interface: &str) -> Option<String> {
+        self.interface.get().filter(|about| *about != interface).cloned()
+    }
 }
 
 impl SandboxLocks {
@@ -39,14 +53,6 @@ impl SandboxLocks {
         // removes queues that no request uses
         state.sandboxes.retain(|_, queue| Arc::strong_count(queue) > 1);
         state.sandboxes.entry(sandbox.to_owned()).or_default().clone()
-    }
-
-    /// As [`SandboxLocks::queue`], for a request about `interface`. Fails with the interface that the sandbox's current
-    /// requests are about, if that is another.
-    pub(crate) fn queue_for(&self, sandbox: &str, interface: &str) -> Result<Arc<Queue>, String> {
-        let queue = self.queue(sandbox);
-        let about = queue.interface.get_or_init(|| interface.to_owned());
-        if about == interface { Ok(queue) } else { Err(about.clone()) }
     }
 
     /// Whether a request for that sandbox runs or waits.

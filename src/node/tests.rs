@@ -2,17 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use ovnkube_host::Net;
 use ovnkube_model::PodKey;
+use ovnkube_telemetry::NodeHealth;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use ovnkube_node_plan::annotations::Facts;
 
 use crate::bandwidth;
-use crate::cni::limits;
+use crate::cni::{Cni, limits};
 use crate::conf::{CniConf, OFFERS, Portmap};
+use crate::ovs::Ovs;
 use crate::pods::{Owner, PodOnNode, Pods};
 use crate::reply::{Refusal, Route};
 use crate::request::Request;
@@ -525,11 +530,51 @@ fn the_later_sandbox_owns_the_port() {
     drop(queue);
     assert!(!locks.busy("s1"));
     // while requests for one interface run, others are refused
-    let queue = locks.queue_for("s1", "eth0").unwrap();
-    assert_eq!(locks.queue_for("s1", "net1").err().as_deref(), Some("eth0"));
-    assert!(locks.queue_for("s1", "eth0").is_ok() && locks.queue_for("s2", "net1").is_ok());
+    let queue = locks.queue("s1");
+    assert_eq!(queue.take_for("eth0"), Ok(()));
+    assert_eq!(locks.queue("s1").take_for("net1"), Err("eth0".to_owned()));
+    assert_eq!(locks.queue("s1").other_than("net1").as_deref(), Some("eth0"));
+    assert!(locks.queue("s1").take_for("eth0").is_ok() && locks.queue("s2").take_for("net1").is_ok());
     drop(queue);
-    assert!(locks.queue_for("s1", "net1").is_ok());
+    assert!(locks.queue("s1").take_for("net1").is_ok());
+}
+
+/// A DEL that succeeds without deleting is not repeated: what it leaves stays.
+#[test]
+fn a_request_for_another_interface_ends_no_del() {
+    apart(async || {
+        let cni = without_switch().await;
+        let del = |interface: &str| {
+            let mut env = env_with("CNI_COMMAND", "DEL");
+            env["CNI_IFNAME"] = interface.into();
+            cni.serve(request(&env, CONF).unwrap())
+        };
+        let mut other = Box::pin(del("net1"));
+        let mut usual = Box::pin(del("eth0"));
+        // both wait for the database, in this order
+        tokio::select! {
+            biased;
+            _ = &mut other => panic!("nothing was deleted, and the first DEL succeeds"),
+            _ = &mut usual => panic!("nothing was deleted, and the second DEL succeeds"),
+            () = tokio::time::sleep(Duration::from_millis(300)) => {}
+        }
+    });
+}
+
+/// The agent's part that serves requests, in this network namespace and with an Open vSwitch that does not answer.
+pub(crate) async fn without_switch() -> Cni {
+    Cni {
+        here: Net::here().await.unwrap(),
+        ovs: Ovs::connect("unix:/nowhere").unwrap(),
+        pods: Pods::new(),
+        locks: SandboxLocks::default(),
+        mtu: watch::Sender::default().subscribe(),
+        route_mtu: None,
+        ready: watch::Sender::new(Ok(())).subscribe(),
+        health: NodeHealth::default(),
+        patience: Duration::ZERO,
+        stamp: "/nowhere".into(),
+    }
 }
 
 /// Runs `test` in a new network namespace, on a new runtime.
