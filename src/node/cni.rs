@@ -384,6 +384,7 @@ impl Cni {
         let have = self.ovs.pod_ports();
         match have.iter().find(|port| port.link == want.link) {
             None => faults.push(format!("OVS has no port {}", want.link)),
+            Some(port) if port.iface_id.is_empty() => faults.push(format!("OVS port {} has no iface-id", port.link)),
             Some(port) if port.iface_id != want.iface_id || port.sandbox != want.sandbox => {
                 faults.push(format!("OVS port {} belongs to {} of sandbox {}", port.link, port.iface_id, port.sandbox));
             }

@@ -17,7 +17,7 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PodPort {
     pub(crate) link: String,
-    /// The logical port, `<namespace>_<name>`.
+    /// The logical port, `<namespace>_<name>`; empty if the row has lost it.
     pub(crate) iface_id: String,
     /// Uid of the pod, so that ovn-controller does not bind the port of an earlier pod of the same name.
     pub(crate) iface_id_ver: String,
@@ -42,18 +42,26 @@ impl PodPort {
 
     /// `<namespace>/<name>`, for messages.
     pub(crate) fn pod(&self) -> String {
+        if self.iface_id.is_empty() {
+            return format!("the pod of sandbox {}", self.sandbox);
+        }
         self.iface_id.replacen('_', "/", 1)
     }
 
-    /// `None` for interfaces that do not belong to a pod.
+    /// `None` for interfaces that do not belong to a pod. One that lost its logical port is known by its name: if its pod ends
+    /// before it is put right, it must go like any other.
     pub(crate) fn from_row(row: &Row) -> Option<Self> {
         let ids = row.map(interface::EXTERNAL_IDS);
         let text = |key: &str| ids.get(key).unwrap_or_default().to_owned();
+        let (link, sandbox) = (row.str(interface::NAME), ids.get("sandbox")?);
+        if !ids.contains_key("iface-id") && link != host_name(sandbox) {
+            return None;
+        }
         Some(Self {
-            link: row.str(interface::NAME).to_owned(),
-            iface_id: ids.get("iface-id")?.to_owned(),
+            link: link.to_owned(),
+            iface_id: text("iface-id"),
             iface_id_ver: text("iface-id-ver"),
-            sandbox: ids.get("sandbox")?.to_owned(),
+            sandbox: sandbox.to_owned(),
             mac: text("attached_mac"),
             ips: text("ip_addresses"),
         })
@@ -91,12 +99,12 @@ pub(crate) fn pod_ports(cache: &Cache) -> impl Iterator<Item = PodPort> {
     cache.iter(interface::TABLE).filter_map(|(_, row)| PodPort::from_row(row))
 }
 
-/// The pods' ports on br-int, by link.
+/// The pods' ports on br-int that have a logical port, by link.
 pub(crate) fn plugged(cache: &Cache) -> HashMap<String, Plugged> {
     let Some((br_int, _)) = vswitch::bridge(cache) else { return HashMap::new() };
     let whose = |row: &Row| {
         let PodPort { sandbox, iface_id, iface_id_ver, .. } = PodPort::from_row(row)?;
-        Some(Plugged { sandbox, iface_id, iface_id_ver })
+        (!iface_id.is_empty()).then_some(Plugged { sandbox, iface_id, iface_id_ver })
     };
     let is_there = |uuid| ports_of(cache, uuid).any(|port| cache.parents(port.uuid).any(|of| of.uuid == br_int));
     let of_pods = cache.iter(interface::TABLE).filter_map(|(uuid, row)| Some((uuid, row, whose(row)?)));
@@ -220,5 +228,52 @@ pub(crate) fn remove(cache: &Cache, txn: &mut Txn, sandboxes: &[&str]) {
             txn.update(port.uuid, Row::new(port::TABLE).with(port::QOS, None::<Uuid>));
         }
         txn.delete(qos::TABLE, limit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ovnkube_ovn::vswitch::DATABASE;
+
+    use super::*;
+
+    /// br-int with a port for each link, with what the Interface says of its owner.
+    fn cache(links: &[(&str, &[(&str, &str)])]) -> Cache {
+        let mut cache = Cache::new(&DATABASE, vswitch::name, |_| true);
+        let mut ports = Vec::new();
+        for (n, (link, ids)) in (1..).zip(links) {
+            let [port, interface] = [n, n + 1000].map(Uuid::from_u128);
+            let row = Row::new(interface::TABLE).with(interface::NAME, *link);
+            cache.set(interface::TABLE, interface, Some(Arc::new(row.with(interface::EXTERNAL_IDS, ids.to_vec()))));
+            let row = Row::new(port::TABLE).with(port::NAME, *link).with(port::INTERFACES, [interface]);
+            cache.set(port::TABLE, port, Some(Arc::new(row)));
+            ports.push(port);
+        }
+        let br_int = Row::new(bridge::TABLE).with(bridge::NAME, BR_INT).with(bridge::PORTS, ports);
+        cache.set(bridge::TABLE, Uuid::from_u128(9999), Some(Arc::new(br_int)));
+        cache
+    }
+
+    /// DEL, GC and the look for dead sandboxes at the start of the agent have only the row.
+    #[test]
+    fn a_row_that_lost_its_logical_port_is_removed_with_its_sandbox() {
+        let cache = cache(&[
+            ("0123456789abcde", &[("sandbox", "0123456789abcdef")]),
+            ("fedcba987654321", &[("iface-id", "default_web"), ("sandbox", "fedcba9876543210")]),
+            // another program's
+            ("eth7", &[("sandbox", "0123456789abcdef")]),
+            ("eth8", &[("iface-id", "default_other")]),
+        ]);
+        assert_eq!(sandboxes(&cache), ["0123456789abcdef", "fedcba9876543210"]);
+        assert_eq!(pod_ports(&cache).count(), 2);
+        // it is to be put right
+        assert_eq!(plugged(&cache).into_keys().collect::<Vec<_>>(), ["fedcba987654321"]);
+        for (sandbox, removed) in [("0123456789abcdef", 1), ("0123456789abcde", 0)] {
+            let mut txn = Txn::new(&DATABASE);
+            remove(&cache, &mut txn, &[sandbox]);
+            assert_eq!(txn.lines().len(), removed, "{:?}", txn.lines());
+        }
     }
 }
