@@ -578,12 +578,12 @@ impl Engine {
 
     /// Other programs changed rows: the keys that want one of them, or something in one, are planned again.
     fn drifted(&mut self, events: &[RowEvent]) {
-        let emptied = self.nb.as_ref().and_then(|nb| emptied(events, &self.owner_index, &nb.client.cache()));
-        if let Some(why) = emptied {
+        let Some(client) = self.nb.as_ref().map(|nb| nb.client.clone()) else { return };
+        if let Some(why) = emptied(events, &self.owner_index, &client.cache()) {
             warn!("{why}");
             self.events.publish(self.takeover.warning(&self.world, "DatabaseEmptied", why));
         }
-        let drift = Drift::of(events, &self.owner_index);
+        let drift = Drift::of(events, &self.owner_index, &self.world, &client.cache());
         drift.request_sweep(&mut self.sweep, Instant::now());
         self.dirty.extend(drift.keys);
     }
