@@ -80,14 +80,16 @@ switch_database() {
 is_removed() { [ "$(stat -c %h "$1" 2>/dev/null)" = 0 ]; } # DIRECTORY
 # Ends the container when the host has made a directory anew, as systemd does with the one of Open vSwitch's sockets where its unit has a
 # RuntimeDirectory (Fedora, RHEL): the program would look for sockets in the old one for ever. The next container gets the new one.
-# It has no output of its own, which would keep open what others read; the program has the number and the output of this shell.
+# It runs in the background. It gives up its output, which would keep open what others read, for good: for one command alone, the shell
+# would keep the old one aside. The program has the number and the output of this shell.
 watch_directory() { # DIRECTORY
+  exec >/dev/null 2>&1
   while sleep 5 && kill -0 $$; do
     is_removed "$1" || continue
     say "$REMOVED $1" 2>"/proc/$$/fd/2" || :
     kill $$
     return
-  done >/dev/null 2>&1
+  done
 }
 REMOVED="ends, for the kubelet to start this container again: the host has made another directory in place of"
 # Says once an hour that the disk is nearly full, and at once that it is full: ovsdb-server goes on, and loses what it cannot write. As for
