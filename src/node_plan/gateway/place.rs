@@ -93,6 +93,7 @@ impl GatewaySettings {
 
     /// The link of the first default route of the pods' families, rather one that has a default route of each. Those whose next hop is
     /// given need none, and a link that reaches these comes first: if no route is needed, also one of a default route of the other family.
+    /// A link that lacks a route comes before one that does not reach a hop: the route may still appear.
     fn of_default_route(&self, ranges: Ranges<'_>, host: &Observed) -> Result<String> {
         let of_pods = |ipv6: bool| ranges.cluster.iter().any(|range| range.is_ipv6() == ipv6);
         let hops: Vec<IpAddr> = self.next_hops.iter().copied().filter(|hop| of_pods(hop.is_ipv6())).collect();
@@ -113,6 +114,7 @@ impl GatewaySettings {
         };
         let (own, other) = (links(&of_pods), links(&|ipv6| !of_pods(ipv6) && !needs(!ipv6)));
         let near = own.iter().chain(&other).find(|state| has_all(state) && has_hops(state));
+        let near = near.or_else(|| own.iter().find(|state| has_hops(state)));
         let found = near.or_else(|| own.iter().find(|state| has_all(state))).or_else(|| own.first());
         found.map(|state| state.name().to_owned()).ok_or(Refused::NoDefaultRoute)
     }

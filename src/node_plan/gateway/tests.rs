@@ -455,6 +455,9 @@ fn given_next_hops_choose_among_the_interfaces_of_default_routes() {
     let of_both = [to_0, to_1, v6_to_1];
     assert_eq!(place(&[v4, v6], &["fd00:18::1"], &of_both), Ok("eth0".to_owned()));
     assert_eq!(place(&[v4, v6], &[], &of_both), Ok("eth1".to_owned()));
+    // the route of IPv6 through eth0 may still appear, as after a boot; with eth1 the agent would end
+    assert_eq!(place(&[v4, v6], &["172.18.0.1"], &[to_0, v6_to_1]), Ok("eth0".to_owned()));
+    assert_eq!(place(&[v4, v6], &["172.20.0.1"], &[to_0, v6_to_1]), Ok("eth1".to_owned()), "neither reaches it");
 }
 
 const FORWARD: &str = "\
