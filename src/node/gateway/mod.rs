@@ -227,8 +227,9 @@ impl<'a> Gateway<'a> {
             Err(e) => Err(e),
         };
         self.tell_refused(services);
-        // not before the table was there: it says what of that may reach pods
-        let passed = if is_local && self.swept.is_some() { let_pods_pass().await } else { Ok(()) };
+        // not before the table was written, and not while it is gone: it says what of that may reach pods
+        let is_guarded = is_local && self.swept.is_some() && self.table.is_there();
+        let passed = if is_guarded { let_pods_pass().await } else { Ok(()) };
         let flows = match applier.ovs {
             Some(ovs) => self.ensure_flows(site, mgmt, ovs, services, &service_cidrs).await,
             None => Ok(Ok(())),

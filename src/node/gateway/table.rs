@@ -14,6 +14,8 @@ use crate::Result;
 #[derive(Debug, Default)]
 pub(super) struct Table {
     written: Option<(Wanted, String)>,
+    /// The kernel has the table, perhaps not as wanted.
+    is_there: bool,
     refused: Vec<Refused>,
     /// Frontends whose translation has changed or is about to change.
     turned: BTreeSet<UdpFrontend>,
@@ -35,7 +37,9 @@ impl Table {
     /// frontends whose translation changed since [`Table::forget_turned`], and where they lead now. A refused element
     /// blocks no other.
     pub(super) async fn ensure(&mut self, mut want: Wanted) -> Result<Moved> {
+        self.is_there = false;
         let shown = nft::list(TABLE).await?;
+        self.is_there = shown.is_some();
         let written = self.written.take();
         let as_left = |(have, left): &(Wanted, String)| shown.as_ref() == Some(left) && have.body == want.body;
         let is_left = written.as_ref().is_some_and(as_left);
@@ -79,6 +83,7 @@ impl Table {
             change = commands(&want.elements);
             nft::change(TABLE, &change).await?;
         }
+        self.is_there = true;
         let moved = led(&self.turned, &want.elements);
         // changes that another program made meanwhile must not count as ours
         let shown = nft::list(TABLE).await?;
@@ -90,6 +95,11 @@ impl Table {
     /// Forgets the changed frontends: their old connections have been ended.
     pub(super) fn forget_turned(&mut self) {
         self.turned.clear();
+    }
+
+    /// Whether the kernel had the table at the last look, perhaps not as wanted.
+    pub(super) fn is_there(&self) -> bool {
+        self.is_there
     }
 
     /// The elements that the kernel refuses.

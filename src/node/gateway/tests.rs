@@ -72,6 +72,30 @@ fn stale_connections_are_reported_until_they_are_ended() {
     });
 }
 
+/// Without the table, nothing of what passes FORWARD of iptables would be kept from pods.
+#[test]
+fn a_table_that_went_and_cannot_be_written_is_not_there() {
+    apart(async || {
+        let good = || Wanted {
+            body: services::nft::body(),
+            elements: [external(1, Protocol::Tcp, 80, "10.96.0.1:80")].into(),
+        };
+        let bad = || Wanted { body: "no rule\n".to_owned(), ..good() };
+        let mut table = table::Table::default();
+        assert!(table.ensure(bad()).await.is_err());
+        assert!(!table.is_there());
+        table.ensure(good()).await.unwrap();
+        assert!(table.is_there());
+        assert!(table.ensure(bad()).await.is_err());
+        assert!(table.is_there(), "the one of before stays");
+        ovnkube_host::nft::delete(TABLE).await.unwrap();
+        assert!(table.ensure(bad()).await.is_err());
+        assert!(!table.is_there());
+        table.ensure(good()).await.unwrap();
+        assert!(table.is_there());
+    });
+}
+
 /// Services come and go whatever becomes of a route.
 #[test]
 fn a_link_that_cannot_be_set_up_does_not_hold_up_the_table() {
