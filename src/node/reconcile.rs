@@ -35,7 +35,7 @@ use crate::{Error, Result};
 const SETTLE: Duration = Duration::from_millis(20);
 /// Delay before a retry: after a failure there may be no notification.
 const RETRY: Duration = Duration::from_secs(1);
-/// The longest delay before the network configuration is written again: it grows, since a full disk may stay full.
+/// The longest delay before a retry.
 const LONGEST_RETRY: Duration = Duration::from_secs(8);
 
 /// What the agent learns while it runs.
@@ -116,29 +116,28 @@ impl<'a> Reconciler<'a> {
         self.cni.ovs.synced().await;
         self.await_gateway(&mut links, &mut rows).await?;
         let mut dead_ports = DeadPorts::default();
-        let mut retry = RETRY;
+        let mut retry = Retry::default();
         loop {
             // if a comparison hangs, the time since the last one shows it
             self.health.set_programmed(false);
             dead_ports.remove(&self.cni).await;
             let outcome = self.once().await;
             // a notification follows when something missing appears, but perhaps not after a failure
-            let mut failed = outcome.is_err();
+            let mut failed = outcome.is_err() || !dead_ports.are_gone;
             let now = outcome.unwrap_or_else(|e| Err(e.to_string()));
             let is_ready = now.is_ok();
             // before it is written: a file that is removed at once must be noticed
             conf_dir.watch(&self.settings.cni_conf.dir);
             let unwritten = is_ready && !self.write_conf().await;
             failed |= unwritten;
-            let pause = retry;
-            retry = if unwritten { LONGEST_RETRY.min(retry * 2) } else { RETRY };
             // perhaps it has made the directory
             conf_dir.watch(&self.settings.cni_conf.dir);
             self.publish(now);
-            let again = failed
-                || !dead_ports.are_gone
-                || self.ports.is_busy()
-                || self.gateway.as_ref().is_some_and(Gateway::looks_again);
+            let looks_again = self.gateway.as_ref().is_some_and(Gateway::looks_again);
+            if !failed || looks_again {
+                retry = Retry::default();
+            }
+            let again = failed || self.ports.is_busy() || looks_again;
             tokio::select! {
                 () = links.next() => {},
                 _ = rows.changed() => {},
@@ -152,7 +151,7 @@ impl<'a> Reconciler<'a> {
                 () = conf_dir.next(), if !unwritten => {},
                 // a node that is not ready asks when it is
                 () = self.portmap.ask_again(), if is_ready => {},
-                () = sleep(pause), if again => {},
+                () = retry.wait(), if again => {},
                 () = sleep(encap_ip_change::WHILE), if self.encap_ip_change.is_recent() => {},
             }
             sleep(SETTLE).await;
@@ -361,6 +360,24 @@ impl<'a> Reconciler<'a> {
     }
 }
 
+/// The delay before the next retry. It grows: what fails again and again, as on a full disk, may do so for long, and each
+/// comparison reads all flows, all of nftables and all links.
+struct Retry(Duration);
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self(RETRY)
+    }
+}
+
+impl Retry {
+    /// Waits. The next time takes longer, unless a notification ended this one.
+    async fn wait(&mut self) {
+        sleep(self.0).await;
+        self.0 = LONGEST_RETRY.min(self.0 * 2);
+    }
+}
+
 /// Ports of sandboxes that ended while no agent ran.
 #[derive(Default)]
 struct DeadPorts {
@@ -404,9 +421,28 @@ async fn flows_changed(gateway: &mut Option<Gateway<'_>>) {
 #[cfg(test)]
 mod tests {
     use ovnkube_model::Services;
+    use tokio::time::timeout;
 
     use super::*;
     use crate::tests::{apart, without_switch};
+
+    #[tokio::test(start_paused = true)]
+    async fn what_keeps_failing_is_tried_less_often() {
+        let mut retry = Retry::default();
+        let mut waited = Vec::new();
+        for _ in 0..5 {
+            let since = tokio::time::Instant::now();
+            retry.wait().await;
+            waited.push(since.elapsed().as_secs());
+        }
+        assert_eq!(waited, [1, 2, 4, 8, 8]);
+        // notifications that come faster do not make it longer
+        let mut retry = Retry::default();
+        for _ in 0..5 {
+            assert!(timeout(RETRY / 2, retry.wait()).await.is_err());
+        }
+        assert!(timeout(RETRY * 2, retry.wait()).await.is_ok());
+    }
 
     /// Rows that cannot be written, as on a disk that is full, keep no pod without its port.
     #[test]
