@@ -139,7 +139,9 @@ pub(crate) fn of_policy(key: &ObjectKey, policy: &NetworkPolicy) -> Vec<PodSet> 
     for rule in policy.ingress.iter().flatten() {
         // the peers, whatever ports the rule allows
         sets.extend(selected(rule, &key.namespace));
-        for (protocol, name) in rule.named_ports() {
+        // one that selects nothing, as when it is too large, has no use for its names
+        let selects = rule.peers.as_ref().is_none_or(|peers| !peers.is_empty());
+        for (protocol, name) in rule.named_ports().filter(|_| selects) {
             sets.extend(PodSet::subjects(key, policy).map(|set| set.with_port(protocol, name)));
         }
     }

@@ -264,6 +264,12 @@ fn selectors_with_named_ports_are_bounded() {
     };
     assert_eq!([rules("ingress", 205), rules("egress", 205)], [(200, 5), (200, 5)]);
     assert_eq!(rules("ingress", 200), (200, 0));
+    let sets = |direction: &str| {
+        let rule = |n: usize| format!(r#"{{"ports":[{{"port":"p{n}"}}]}}"#);
+        let read = policy(&format!(r#"{{"podSelector":{{}},"{direction}":[{}]}}"#, list(205, rule)));
+        crate::pod_set::of_policy(&crate::ObjectKey::new("ns", "x"), &read).len()
+    };
+    assert_eq!([sets("ingress"), sets("egress")], [200, 200], "a rule beyond the limit has none");
     let told = policy(&format!(r#"{{"egress":[{{"to":[{}],"ports":[{{"port":"web"}}]}}]}}"#, list(200, app))).bad;
     let problem = "with it the policy would have more than 200 different selectors with named ports, the limit; write the \
                    numbers of ports, or divide the policy; it selects nothing";
