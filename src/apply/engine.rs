@@ -250,11 +250,11 @@ impl Engine {
             return None;
         }
         self.read_stored();
-        let waits = self.sweep.is_clean() && batch::go_before_sweep(&self.dirty, BATCH);
-        if self.sweep.is_due(now) && !waits {
+        // new rows appear in the same transaction in which old ones go
+        let alone = self.sweep.is_alone() || self.most < usize::MAX;
+        let others = if alone || !self.halves.is_empty() { 0 } else { BATCH };
+        if self.sweep.has_turn(now, batch::go_before_sweep(&self.dirty, others)) {
             let noted = self.note_all_wants();
-            // new rows appear in the same transaction in which old ones go
-            let alone = self.sweep.is_alone() || self.most < usize::MAX;
             let keys = if alone { None } else { self.take_keys() };
             if let Some(batch) = self.plan(keys.unwrap_or_default(), Some(noted)) {
                 return Some(batch);

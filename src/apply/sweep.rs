@@ -49,6 +49,15 @@ impl Sweep {
         self.due.is_some_and(|due| due <= now)
     }
 
+    /// Whether a sweep is to be planned now. One that is due while keys `go_first` is put off, unless they wait for it: they may differ
+    /// in nothing, and then no transaction ends after which it would be looked at again.
+    pub(crate) fn has_turn(&mut self, now: Instant, go_first: bool) -> bool {
+        if go_first && self.is_clean() && self.is_due(now) {
+            self.due = Some(now + self.delay());
+        }
+        self.is_due(now)
+    }
+
     /// Notes that a sweep is being planned; returns whether it is the first.
     pub(crate) fn begin(&mut self) -> bool {
         self.due = None;
@@ -156,6 +165,23 @@ mod tests {
         sweep.begin();
         sweep.was_refused(now);
         assert!(sweep.is_clean());
+    }
+
+    #[test]
+    fn a_sweep_that_keys_go_before_is_due_again() {
+        let now = Instant::now();
+        let mut sweep = Sweep::new(now);
+        assert!(sweep.has_turn(now, true), "keys wait for the first one");
+        sweep.begin();
+        sweep.succeeded();
+        assert!(!sweep.has_turn(now, true) && sweep.due().is_none());
+        sweep.request(now);
+        let due = now + DELAY;
+        assert!(!sweep.has_turn(due, true));
+        assert_eq!(sweep.due(), Some(due + DELAY));
+        assert!(sweep.has_turn(due + DELAY, false));
+        sweep.request_before_keys(now);
+        assert!(sweep.has_turn(due, true), "keys wait for it");
     }
 
     #[test]
