@@ -66,7 +66,7 @@ pub(crate) async fn listen(path: &Path) -> Result<(UnixListener, Socket)> {
 #[derive(Debug)]
 pub(crate) struct Socket {
     path: PathBuf,
-    /// The file that this agent made. While it listens there, no other file gets this number.
+    /// The file that this agent made and listens at: no other file gets this number meanwhile.
     own: Option<FileId>,
     lock: File,
 }
@@ -119,9 +119,10 @@ impl Socket {
 
     /// Listens at a new socket. Fails if another program listens there now.
     async fn listen_again(&mut self) -> Result<UnixListener> {
+        // a new file may get the number of the one that is gone
+        self.own = None;
         if id(self.lock.metadata()) != id(fs::symlink_metadata(dir_of(&self.path))) {
-            // the directory is another one, without a lock; a new file may get the number of the one that is gone
-            self.own = None;
+            // the directory is another one, without a lock
             let (listener, socket) = listen(&self.path).await?;
             *self = socket;
             return Ok(listener);

@@ -76,7 +76,7 @@ fn a_shared_gateway() {
         let mappings = lab.vsctl("get Open_vSwitch . external_ids:ovn-bridge-mappings");
         assert_eq!(mappings, r#""other:br-9,physnet:br-ex""#);
         let wanted = flows(lab);
-        assert_eq!(wanted.len(), 28, "{wanted:#?}");
+        assert_eq!(wanted.len(), 30, "{wanted:#?}");
         // an operator breaks things: everything is restored, and other programs' settings stay
         lab.ofctl("del-flows", &["table=1"]);
         lab.ofctl("add-flow", &["cookie=0xdeff105,priority=600,actions=drop"]);
