@@ -110,8 +110,8 @@ impl Subnet {
             Some(first) if *first == self => return true,
             Some(_) => {}
         }
-        let mut halves = (0..2).filter_map(|half| self.nth_subnet(self.prefix + 1, half));
-        let (Some(low), Some(high)) = (halves.next(), halves.next()) else { return true };
+        let [low, high] = [0, 1].map(|half| self.nth_subnet(self.prefix + 1, half));
+        let (Some(low), Some(high)) = (low, high) else { return true };
         let at = within.partition_point(|other| *other < high);
         let (in_low, in_high) = within.split_at_checked(at).unwrap_or_default();
         low.leave(in_low, most, left) && high.leave(in_high, most, left)

@@ -1,6 +1,6 @@
 //! What a node gets: an id, subnets, and the addresses derived from them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ovnkube_ipam::{Subnet, SubnetPool};
@@ -159,11 +159,8 @@ impl World {
         let (Some(node), Some(network)) = (self.nodes.get(name), self.node_networks.get_mut(name)) else { return };
         if !decides && !node.subnets.is_empty() {
             // the cluster manager decides: other processes follow its annotation, except for subnets that pods run in
-            for gone in network.subnets.extract_if(.., |s| !node.subnets.contains(s) && !best.contains(s)) {
-                if let Some(pool) = self.subnets.get_mut(&Family::of_subnet(gone)) {
-                    pool.free(gone);
-                }
-            }
+            let gone = network.subnets.extract_if(.., |s| !node.subnets.contains(s) && !best.contains(s));
+            free(&mut self.subnets, gone);
         }
         for subnet in best {
             let held = has(&network.subnets, subnet);
@@ -328,11 +325,7 @@ impl World {
         let ring = if self.settings.roles.cluster_manager { self.ring(name, is_ipv6) } else { Vec::new() };
         for name in &ring {
             let Some(network) = self.node_networks.get_mut(name) else { continue };
-            for subnet in network.subnets.extract_if(.., |subnet| subnet.is_ipv6() == is_ipv6) {
-                if let Some(pool) = self.subnets.get_mut(&Family::of_subnet(subnet)) {
-                    pool.free(subnet);
-                }
-            }
+            free(&mut self.subnets, network.subnets.extract_if(.., |subnet| subnet.is_ipv6() == is_ipv6));
         }
         for name in &ring {
             self.settle_node(name);
@@ -393,11 +386,7 @@ impl World {
 
     fn release_network(&mut self, name: &Name) {
         let Some(network) = self.node_networks.remove(name) else { return };
-        for subnet in network.subnets.into_iter().chain(network.foreign) {
-            if let Some(pool) = self.subnets.get_mut(&Family::of_subnet(subnet)) {
-                pool.free(subnet);
-            }
-        }
+        free(&mut self.subnets, network.subnets.into_iter().chain(network.foreign));
         if let Some(id) = network.id {
             self.ids.free(id);
         }
@@ -442,6 +431,15 @@ impl World {
 /// The one of these subnets that is of the same family.
 fn has(subnets: &[Subnet], of: Subnet) -> Option<Subnet> {
     subnets.iter().copied().find(|subnet| subnet.is_ipv6() == of.is_ipv6())
+}
+
+/// Other nodes may have these subnets.
+fn free(pools: &mut BTreeMap<Family, SubnetPool>, subnets: impl Iterator<Item = Subnet>) {
+    for subnet in subnets {
+        if let Some(pool) = pools.get_mut(&Family::of_subnet(subnet)) {
+            pool.free(subnet);
+        }
+    }
 }
 
 /// Gives the node this subnet in place of the one that it has of its family, if it is free.
