@@ -139,6 +139,8 @@ fn the_newest_file_is_linked_and_the_others_go() {
     {
         fs::write(certificates.join(name), "old").unwrap();
     }
+    // the name has the millisecond
+    std::thread::sleep(std::time::Duration::from_millis(2));
     store::write(&certificates, b"second").unwrap();
     assert_eq!(kept(&certificates).unwrap(), b"second");
     let left = names(&certificates);
