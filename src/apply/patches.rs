@@ -52,7 +52,7 @@ pub struct Patches {
     queue: VecDeque<Key>,
     records: HashMap<Key, Record>,
     tasks: JoinSet<(Key, Result<(), Refused>)>,
-    pace: Pace,
+    rate_limit: RateLimit,
     on_their_way: OnTheirWay,
 }
 
@@ -69,7 +69,7 @@ impl OnTheirWay {
 
 /// Number of recent requests for each object: several keys may write to one node.
 #[derive(Default)]
-struct Pace {
+struct RateLimit {
     windows: HashMap<PatchTarget, (u32, Instant)>,
     /// The same windows, in the order in which they end.
     ends: VecDeque<(Instant, PatchTarget)>,
@@ -104,7 +104,7 @@ enum State {
     Failed,
 }
 
-impl Pace {
+impl RateLimit {
     fn note(&mut self, object: &PatchTarget, requests: u32) {
         let now = Instant::now();
         while self.ends.front().is_some_and(|(end, _)| *end <= now) {
@@ -126,8 +126,8 @@ impl Pace {
 
 impl Patches {
     pub fn new(api: Client, may_write: MayWrite) -> Self {
-        let (queue, records, tasks, pace) = <_>::default();
-        Self { api, may_write, queue, records, tasks, pace, on_their_way: OnTheirWay::default() }
+        let (queue, records, tasks, rate_limit) = <_>::default();
+        Self { api, may_write, queue, records, tasks, rate_limit, on_their_way: OnTheirWay::default() }
     }
 
     /// What has been sent and not been answered: the lease is not given back before its end.
@@ -158,7 +158,7 @@ impl Patches {
             // the response to the one on its way makes the key dirty again
             Some(record) if record.state == State::Sent => record.outdated = true,
             _ => {
-                if let Some(rested) = self.pace.rests_until(&patch.target) {
+                if let Some(rested) = self.rate_limit.rests_until(&patch.target) {
                     return Some(rested);
                 }
                 self.records.insert(key.clone(), Record { patch, state: State::Queued, outdated: false, seen: false });
@@ -246,7 +246,7 @@ impl Patches {
             let patch = &record.patch;
             let requests = [patch.annotations.is_empty(), patch.labels.is_empty(), patch.network_unavailable.is_none()];
             let requests = requests.into_iter().map(|is_empty| u32::from(!is_empty)).sum::<u32>();
-            self.pace.note(&patch.target, requests + u32::from(matches!(patch.seen, Seen::Digest(_))));
+            self.rate_limit.note(&patch.target, requests + u32::from(matches!(patch.seen, Seen::Digest(_))));
             let (api, patch, may_write) = (self.api.clone(), record.patch.clone(), self.may_write.clone());
             let token = self.on_their_way.0.subscribe();
             self.tasks.spawn(async move {
