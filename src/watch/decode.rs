@@ -10,7 +10,7 @@ use crate::interconnection_subnets::InterconnectionSubnets;
 use crate::namespaces::Namespaces;
 use crate::network_policies::NetworkPolicies;
 use crate::nodes::Nodes;
-use crate::object::{Identified, Watched};
+use crate::object::{Identified, Watched, WatchedKey};
 use crate::pods::Pods;
 use crate::service_cidrs::ServiceCidrs;
 use crate::services::Services;
@@ -60,8 +60,8 @@ fn decoded(json: &str, is_gone: bool) -> Result<Change, Error> {
 fn change<W: Watched>(json: &str, is_gone: bool) -> serde_json::Result<Change> {
     if is_gone {
         let object: Identified<'_> = serde_json::from_str(json)?;
-        return Ok(W::gone(W::key(&object.metadata.into_metadata())));
+        return Ok(W::gone(W::Key::of(&object.metadata.into_metadata())));
     }
     let object: W::Object<'_> = serde_json::from_str(json)?;
-    Ok(W::change(W::key(W::metadata(&object)), &object))
+    Ok(W::change(W::Key::of(W::metadata(&object)), &object))
 }

@@ -1,6 +1,6 @@
 //! Endpoint slices.
 
-use ovnkube_model::{Change, EndpointFields, EndpointSlice, Kind, Name, ObjectKey, PortFields, SliceFields};
+use ovnkube_model::{Change, EndpointFields, EndpointSlice, Kind, ObjectKey, PortFields, SliceFields};
 use serde::Deserialize;
 
 use crate::object::{Metadata, Watched};
@@ -27,14 +27,6 @@ impl Watched for EndpointSlices {
     const PAGE: u32 = 100;
     type Key = ObjectKey;
     type Object<'a> = SliceObject<'a>;
-
-    fn key(meta: &Metadata<'_>) -> ObjectKey {
-        ObjectKey::new(meta.namespace.as_ref(), meta.name.as_ref())
-    }
-
-    fn namespace(key: &mut ObjectKey) -> Option<&mut Name> {
-        Some(&mut key.namespace)
-    }
 
     fn metadata<'o, 'a: 'o>(object: &'o SliceObject<'a>) -> &'o Metadata<'a> {
         &object.metadata

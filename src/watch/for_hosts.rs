@@ -16,10 +16,6 @@ impl Watched for ForHostsConfigs {
     type Key = Name;
     type Object<'a> = WatchedConfigMap<'a>;
 
-    fn key(meta: &Metadata<'_>) -> Name {
-        meta.name()
-    }
-
     fn metadata<'o, 'a: 'o>(object: &'o WatchedConfigMap<'a>) -> &'o Metadata<'a> {
         &object.metadata
     }

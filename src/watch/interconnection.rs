@@ -1,6 +1,6 @@
 //! The ConfigMap `ovn-ic-config`.
 
-use ovnkube_model::{Change, InterconnectionConfig, Kind, ObjectKey, keys};
+use ovnkube_model::{Change, InterconnectionConfig, Kind, ObjectKey};
 
 use crate::config_map::WatchedConfigMap;
 use crate::object::{Metadata, Watched};
@@ -15,10 +15,6 @@ impl Watched for InterconnectionConfigs {
     const OPTIONAL: bool = true;
     type Key = ObjectKey;
     type Object<'a> = WatchedConfigMap<'a>;
-
-    fn key(meta: &Metadata<'_>) -> ObjectKey {
-        ObjectKey { namespace: keys::INTERCONNECTION.0.into(), name: meta.name() }
-    }
 
     fn metadata<'o, 'a: 'o>(object: &'o WatchedConfigMap<'a>) -> &'o Metadata<'a> {
         &object.metadata

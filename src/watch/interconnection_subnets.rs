@@ -32,10 +32,6 @@ impl Watched for InterconnectionSubnets {
     type Key = Name;
     type Object<'a> = SubnetObject<'a>;
 
-    fn key(meta: &Metadata<'_>) -> Name {
-        meta.name()
-    }
-
     fn metadata<'o, 'a: 'o>(object: &'o SubnetObject<'a>) -> &'o Metadata<'a> {
         &object.metadata
     }

@@ -20,10 +20,6 @@ impl Watched for Namespaces {
     type Key = Name;
     type Object<'a> = NamespaceObject<'a>;
 
-    fn key(meta: &Metadata<'_>) -> Name {
-        meta.name()
-    }
-
     fn metadata<'o, 'a: 'o>(object: &'o NamespaceObject<'a>) -> &'o Metadata<'a> {
         &object.metadata
     }

@@ -1,6 +1,6 @@
 //! `NetworkPolicies`.
 
-use ovnkube_model::{Change, Kind, Name, NetworkPolicy, ObjectKey, PolicyFields};
+use ovnkube_model::{Change, Kind, NetworkPolicy, ObjectKey, PolicyFields};
 use serde::Deserialize;
 
 use crate::object::{Metadata, Watched};
@@ -21,14 +21,6 @@ impl Watched for NetworkPolicies {
     const PAGE: u32 = 500;
     type Key = ObjectKey;
     type Object<'a> = PolicyObject<'a>;
-
-    fn key(meta: &Metadata<'_>) -> ObjectKey {
-        ObjectKey::new(meta.namespace.as_ref(), meta.name.as_ref())
-    }
-
-    fn namespace(key: &mut ObjectKey) -> Option<&mut Name> {
-        Some(&mut key.namespace)
-    }
 
     fn metadata<'o, 'a: 'o>(object: &'o PolicyObject<'a>) -> &'o Metadata<'a> {
         &object.metadata

@@ -85,10 +85,6 @@ impl Watched for Nodes {
     type Key = Name;
     type Object<'a> = NodeObject<'a>;
 
-    fn key(meta: &Metadata<'_>) -> Name {
-        meta.name()
-    }
-
     fn metadata<'o, 'a: 'o>(object: &'o NodeObject<'a>) -> &'o Metadata<'a> {
         &object.metadata
     }

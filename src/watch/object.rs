@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use ovnkube_model::{Change, Kind, Meta, Name};
+use ovnkube_model::{Change, Kind, Meta, Name, ObjectKey, PodKey};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -20,21 +20,51 @@ pub(crate) trait Watched: 'static {
     /// Whether to wait for a minute where the account has no right to read it: for what may be new to the accounts, and is asked for by every
     /// node.
     const IS_PATIENT: bool = false;
-    type Key: Ord + Clone + Display + Send + Sync;
+    type Key: WatchedKey;
     /// The fields that matter, borrowed from the text.
     type Object<'a>: Deserialize<'a>;
 
-    fn key(meta: &Metadata<'_>) -> Self::Key;
-    /// The namespace in a key.
-    fn namespace(_key: &mut Self::Key) -> Option<&mut Name> {
-        None
-    }
     fn metadata<'o, 'a: 'o>(object: &'o Self::Object<'a>) -> &'o Metadata<'a>;
     fn change(key: Self::Key, object: &Self::Object<'_>) -> Change;
     fn gone(key: Self::Key) -> Change;
     /// What to report when the account has no right to read the kind, and when it has it again; only if [`Watched::OPTIONAL`].
     fn hidden(_is_hidden: bool) -> Option<Change> {
         None
+    }
+}
+
+/// What identifies an object among those of its kind.
+pub(crate) trait WatchedKey: Ord + Clone + Display + Send + Sync {
+    fn of(meta: &Metadata<'_>) -> Self;
+    /// The namespace in it.
+    fn namespace(&mut self) -> Option<&mut Name> {
+        None
+    }
+}
+
+impl WatchedKey for Name {
+    fn of(meta: &Metadata<'_>) -> Self {
+        meta.name.as_ref().into()
+    }
+}
+
+impl WatchedKey for ObjectKey {
+    fn of(meta: &Metadata<'_>) -> Self {
+        Self::new(meta.namespace.as_ref(), meta.name.as_ref())
+    }
+
+    fn namespace(&mut self) -> Option<&mut Name> {
+        Some(&mut self.namespace)
+    }
+}
+
+impl WatchedKey for PodKey {
+    fn of(meta: &Metadata<'_>) -> Self {
+        Self::new(meta.namespace.as_ref(), meta.name.as_ref())
+    }
+
+    fn namespace(&mut self) -> Option<&mut Name> {
+        Some(&mut self.namespace)
     }
 }
 
@@ -63,10 +93,6 @@ pub(crate) struct Metadata<'a> {
 impl Metadata<'_> {
     pub(crate) fn is_being_deleted(&self) -> bool {
         self.deletion_timestamp.is_some()
-    }
-
-    pub(crate) fn name(&self) -> Name {
-        self.name.as_ref().into()
     }
 
     /// The same for the model.

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use ovnkube_model::{Change, Kind, Name, NamedPort, Pod, PodFields, PodKey, Protocol};
+use ovnkube_model::{Change, Kind, NamedPort, Pod, PodFields, PodKey, Protocol};
 use serde::Deserialize;
 
 use crate::object::{Metadata, Watched};
@@ -132,14 +132,6 @@ impl<V: View> Watched for PodsAs<V> {
     const PAGE: u32 = 200;
     type Key = PodKey;
     type Object<'a> = PodObject<'a>;
-
-    fn key(meta: &Metadata<'_>) -> PodKey {
-        PodKey::new(meta.namespace.as_ref(), meta.name.as_ref())
-    }
-
-    fn namespace(key: &mut PodKey) -> Option<&mut Name> {
-        Some(&mut key.namespace)
-    }
 
     fn metadata<'o, 'a: 'o>(object: &'o PodObject<'a>) -> &'o Metadata<'a> {
         &object.metadata

@@ -30,10 +30,6 @@ impl Watched for ServiceCidrs {
     type Key = Name;
     type Object<'a> = ServiceCidrObject<'a>;
 
-    fn key(meta: &Metadata<'_>) -> Name {
-        meta.name()
-    }
-
     fn metadata<'o, 'a: 'o>(object: &'o ServiceCidrObject<'a>) -> &'o Metadata<'a> {
         &object.metadata
     }

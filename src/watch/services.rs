@@ -1,6 +1,6 @@
 //! Services.
 
-use ovnkube_model::{Change, Kind, Name, ObjectKey, PortFields, Service, ServiceFields};
+use ovnkube_model::{Change, Kind, ObjectKey, PortFields, Service, ServiceFields};
 use serde::Deserialize;
 
 use crate::object::{Metadata, Watched};
@@ -104,14 +104,6 @@ impl Watched for Services {
     const PAGE: u32 = 200;
     type Key = ObjectKey;
     type Object<'a> = ServiceObject<'a>;
-
-    fn key(meta: &Metadata<'_>) -> ObjectKey {
-        ObjectKey::new(meta.namespace.as_ref(), meta.name.as_ref())
-    }
-
-    fn namespace(key: &mut ObjectKey) -> Option<&mut Name> {
-        Some(&mut key.namespace)
-    }
 
     fn metadata<'o, 'a: 'o>(object: &'o ServiceObject<'a>) -> &'o Metadata<'a> {
         &object.metadata

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::backoff::{Backoff, between};
 use crate::client::{LONGEST_ANSWER, query_value};
 use crate::error::chain;
-use crate::object::{Identified, Metadata, Watched};
+use crate::object::{Identified, Metadata, Watched, WatchedKey};
 use crate::{Client, Error};
 
 /// Between these times the API server is asked to end a watch.
@@ -376,7 +376,7 @@ impl<W: Watched> Stream<W> {
                     let meta = identify(text).map_err(|e| Error::failed(action, e))?;
                     self.version = Some(meta.resource_version.to_string());
                     if kind == "DELETED" {
-                        self.remove(W::key(&meta)).await?;
+                        self.remove(W::Key::of(&meta)).await?;
                     }
                 }
                 _ => {
@@ -392,8 +392,8 @@ impl<W: Watched> Stream<W> {
         let (key, uid, version, change) = match serde_json::from_str::<W::Object<'_>>(text) {
             Ok(object) => {
                 let meta = W::metadata(&object);
-                let mut key = W::key(meta);
-                if let Some(namespace) = W::namespace(&mut key) {
+                let mut key = W::Key::of(meta);
+                if let Some(namespace) = key.namespace() {
                     self.names.share(namespace);
                 }
                 let mut change = W::change(key.clone(), &object);
@@ -406,7 +406,7 @@ impl<W: Watched> Stream<W> {
                     tracing::warn!(kind = Self::kind(), error = %problem, "skipped an object without a name");
                     return Ok(None);
                 };
-                let key = W::key(&meta);
+                let key = W::Key::of(&meta);
                 tracing::warn!(kind = Self::kind(), %key, error = %problem, "skipped an object that cannot be read");
                 (key, Name::from(meta.uid.as_ref()), meta.resource_version.to_string(), None)
             }

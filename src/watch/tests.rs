@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ovnkube_model::{Change, Kind, ServiceCidr};
+use ovnkube_model::{Change, Kind, PodKey, ServiceCidr};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -15,7 +15,7 @@ use crate::backoff::Backoff;
 use crate::error::Error;
 use crate::interconnection::InterconnectionConfigs;
 use crate::nodes::NodeObject;
-use crate::object::{Identified, Watched};
+use crate::object::{Identified, Watched, WatchedKey};
 use crate::pods::{PodObject, Pods};
 use crate::service_cidrs::ServiceCidrs;
 use crate::stream::{LARGEST_PAGE, run};
@@ -337,7 +337,7 @@ fn only_needed_fields_of_a_pod_are_read() {
         "creationTimestamp":"2026-01-02T03:04:05Z","managedFields":[{"fieldsV1":{"f:a":{}}}],"labels":{"a":"b"}},
         "spec":{"nodeName":"n1","hostNetwork":true,"containers":[{"name":"c"}]},"status":{"phase":"Failed","podIPs":[]}}"#;
     let object: PodObject<'_> = serde_json::from_str(text).unwrap();
-    let key = Pods::key(Pods::metadata(&object));
+    let key = PodKey::of(Pods::metadata(&object));
     assert_eq!(key.to_string(), "ns/web");
     let Change::Pod(_, Some(pod)) = Pods::change(key, &object) else { panic!("not a pod") };
     assert_eq!((pod.uid.as_ref(), pod.created, pod.node.as_deref()), ("u1", 1_767_323_045, Some("n1")));
@@ -347,7 +347,8 @@ fn only_needed_fields_of_a_pod_are_read() {
 #[test]
 fn any_text_is_read_or_refused() {
     bolero::check!().for_each(|bytes| {
-        let _ = serde_json::from_slice::<PodObject<'_>>(bytes).map(|o| Pods::change(Pods::key(Pods::metadata(&o)), &o));
+        let _ =
+            serde_json::from_slice::<PodObject<'_>>(bytes).map(|o| Pods::change(PodKey::of(Pods::metadata(&o)), &o));
         let _ = serde_json::from_slice::<NodeObject<'_>>(bytes).is_ok();
         let _ = serde_json::from_slice::<Identified<'_>>(bytes).is_ok();
     });
@@ -374,11 +375,11 @@ fn odd_objects_are_read_or_refused_and_keep_their_name() {
         }
         let text = pod.to_string();
         if let Ok(object) = serde_json::from_str::<PodObject<'_>>(&text) {
-            assert_eq!(Pods::key(Pods::metadata(&object)).to_string(), "ns/p");
-            Pods::change(Pods::key(Pods::metadata(&object)), &object);
+            assert_eq!(PodKey::of(Pods::metadata(&object)).to_string(), "ns/p");
+            Pods::change(PodKey::of(Pods::metadata(&object)), &object);
         }
         let identity = serde_json::from_str::<Identified<'_>>(&text).unwrap().metadata.into_metadata();
-        assert_eq!(Pods::key(&identity).to_string(), "ns/p");
+        assert_eq!(PodKey::of(&identity).to_string(), "ns/p");
     });
 }
 
