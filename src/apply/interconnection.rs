@@ -233,7 +233,7 @@ impl Interconnection {
     /// Tells people that the databases to move to cannot be reached; `None`: that is over.
     async fn say_late(&mut self, late: Option<Name>) {
         if let Some(late) = &late {
-            warn!("interconnection stays in the databases of before: {late}");
+            warn!("interconnection stays in the previous databases: {late}");
         }
         self.late = late.as_ref().and(self.sessions.next.as_ref()).map(|next| next.reach.clone());
         tell(&self.changes, Change::InterconnectionStuck(Stuck::Next, late)).await;
@@ -278,7 +278,7 @@ impl Interconnection {
             *next = None;
         } else if !is_in(next, &reach) {
             self.leaving.stop(&reach);
-            info!(zone = %offer.wanted.zone, "going to other databases; until these are reached, the cluster stays where it is");
+            info!(zone = %offer.wanted.zone, "moving to other databases; until these are reached, the cluster stays where it is");
             *next = Some(Session::start(offer.clone(), self.own.clone(), &self.settings));
         }
         // what is not about a move takes effect in the present databases, too
@@ -295,7 +295,7 @@ impl Interconnection {
         let Sessions { current, next, .. } = &mut self.sessions;
         let Some(next) = next else { return };
         let is_same = current.as_ref().is_some_and(|current| current.shares_rows(next));
-        info!(zone = %next.offer.wanted.zone, is_same, "going on with other servers of interconnection databases");
+        info!(zone = %next.offer.wanted.zone, is_same, "reached the other servers of interconnection databases; using them from now on");
         next.is_reached = true;
         let place = Box::new(next.place());
         tell(&self.changes, Change::InterconnectionMoved(place, is_same)).await;

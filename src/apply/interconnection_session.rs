@@ -507,7 +507,7 @@ impl Session {
             Ok(true) => self.leave(joined).await,
             Ok(false) => Some(self.place()),
             Err(_) => {
-                info!("cannot see whether the shared databases have something of this cluster: they cannot be reached");
+                info!("cannot reach the shared databases to see whether rows of this cluster are left there");
                 None
             }
         }
@@ -536,7 +536,7 @@ impl Session {
         };
         let is_removed = timeout(LEAVE_WITHIN, removed).await.is_ok();
         if !is_removed {
-            warn!("cannot remove this cluster from the shared databases: what they have of it stays there");
+            warn!("cannot remove this cluster from the shared databases; its rows stay there");
         }
         info!(zone = %self.offer.wanted.zone, "left the other clusters");
         is_removed.then(|| self.place())

@@ -399,7 +399,7 @@ async fn what_interconnection_waits_for_is_an_event() {
 
     lab.configure(&[("ic-nb-port", "1"), ("ic-sb-port", "1")]).await;
     let says =
-        "stays in the databases of before: the northbound interconnection database cannot be reached at port 1 of";
+        "stays in the previous databases: the northbound interconnection database cannot be reached at port 1 of";
     lab.event_says(says).await;
     lab.configure(&[]).await;
     until("all is well", async || is_well()).await;

@@ -143,7 +143,7 @@ async fn a_move_to_other_databases_goes_on_after_a_restart() {
     until("the next master will know", async || lab.kept().contains("present")).await;
     drop(engine);
     let engine = lab.engine().await;
-    lab.event_says("stays in the databases of before").await;
+    lab.event_says("stays in the previous databases").await;
     assert_eq!(lab.rows(), before);
     other.stop();
     lab.create(&[Lab::route(&lab.zone("az2"), "ts", "10.99.0.0/16", "169.254.100.77")]);

@@ -338,7 +338,7 @@ impl World {
         let stuck = self.joined.stuck.iter().map(|(on, problem)| match on {
             Stuck::Present => warn("InterconnectionWaits", format!("interconnection stays as it is: {problem}")),
             Stuck::Next => {
-                let stays = "interconnection stays in the databases of before";
+                let stays = "interconnection stays in the previous databases";
                 warn("InterconnectionWaits", format!("{stays}: {problem}"))
             }
             Stuck::Write(_) => warn("InterconnectionRefused", problem.to_string()),
