@@ -107,13 +107,13 @@ impl Certificate {
                         tracing::info!(dir = %self.dir.display(), "the certificate was renewed");
                         (state.shown, state.validity, state.end) = (Arc::new(new), validity, End::Far);
                     }
-                    Err(error) => tracing::warn!(%error, "the old certificate is shown"),
+                    Err(error) => tracing::warn!(%error, "serving the old certificate"),
                 }
                 state.files = files;
             }
             // it was said; or it is between the removal and the creation of a file
-            Err(error) if was_unreadable => tracing::debug!(%error, "the old certificate is shown"),
-            Err(error) => tracing::warn!(%error, "the old certificate is shown"),
+            Err(error) if was_unreadable => tracing::debug!(%error, "serving the old certificate"),
+            Err(error) => tracing::warn!(%error, "serving the old certificate"),
         }
         state.warn(&self.dir);
         state.shown.clone()

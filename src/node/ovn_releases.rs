@@ -27,7 +27,7 @@ pub(crate) async fn follow(run_dir: &Path, releases: &watch::Sender<Releases>) {
                 set(releases, |releases| releases.controller = Some(release));
             } else {
                 let version = text.lines().next();
-                tracing::warn!(version, "ovn-controller tells no release such as 26.03.1; {UNKNOWN}");
+                tracing::warn!(version, "the version of ovn-controller names no release such as 26.03.1; {UNKNOWN}");
             }
             running.ended().await;
         } else {

@@ -255,7 +255,7 @@ async fn tag(links: &mut [Link], cni: &Cni) {
         let of_link = |port: &&PodPort| port.link == link.name && host_name(&port.sandbox) == link.name;
         let Some(port) = ports.iter().find(of_link).filter(|_| untold) else { continue };
         if let Err(e) = tag_as(link, port, &cni.here).await {
-            tracing::warn!(pod = port.pod(), error = %e, "cannot write on a link which pod it is of");
+            tracing::warn!(pod = port.pod(), error = %e, "cannot name the pod in the alias of its link");
         }
     }
 }
@@ -274,7 +274,7 @@ async fn name_static(links: &mut [Link], pods: &HashMap<Name, Owner>, cni: &Cni)
         }
         let tag = Tag { container_id, wired: Some(Wired { pod_uid: hash.to_string(), ..wired }) };
         if let Err(e) = write_tag(link, &tag, &cni.here).await {
-            tracing::warn!(pod = %owner.key, error = %e, "cannot write on a link which static pod it is of");
+            tracing::warn!(pod = %owner.key, error = %e, "cannot name the static pod in the alias of its link");
         }
     }
 }

@@ -446,7 +446,7 @@ pub(crate) async fn clean_up(settings: &Settings, name: &str) -> Result<()> {
         anyhow::bail!("cannot clean up the node, nothing is changed: {second}");
     }
     for error in &left {
-        tracing::error!(%error, "something stays on this host");
+        tracing::error!(%error, "the cleanup is incomplete");
     }
     if left.is_empty() {
         return Ok(());

@@ -52,7 +52,7 @@ impl Recording {
                 let moved = if about.len() > 0 { fs::rename(&self.path, old) } else { fs::remove_file(&self.path) };
                 if let Err(error) = moved {
                     // it is mounted, say, or its directory may not be written
-                    warn!(%error, "the recording of before is not kept");
+                    warn!(%error, "cannot keep the previous recording; overwriting it");
                     return File::create(&self.path);
                 }
             }

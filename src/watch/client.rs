@@ -68,7 +68,7 @@ impl Doubt {
             }
             *last = Some(Instant::now());
         }
-        tracing::warn!("an API server does not answer on one connection, but on another; going on over new ones");
+        tracing::warn!("an API server answers on one connection but not on another; the watches use new connections");
         self.0.raised.notify_waiters();
     }
 
@@ -105,7 +105,7 @@ impl Forbidden {
         if error.is_forbidden() {
             let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             if known.insert(format!("{method} {}", without_names(path.path()))) {
-                tracing::warn!(%error, "give the account the rights that dist/yaml has, and its token the right node");
+                tracing::warn!(%error, "give the account the rights that dist/yaml has, or bind its token to its own node");
             }
         }
     }

@@ -390,7 +390,7 @@ impl Election {
         let name = &self.candidate.settings.name;
         match timeout(RELEASE_WITHIN, self.on_one_of_many(RELEASE_WITHIN / 3, give_back)).await {
             Ok((_, Ok(()))) => {}
-            Ok((_, Err(error))) => tracing::warn!(%error, "others wait until the lease runs out"),
+            Ok((_, Err(error))) => tracing::warn!(%error, "cannot release the lease; others wait until it runs out"),
             Err(_) => tracing::warn!(
                 lease = name,
                 "cannot release the lease: no answer within {} ms; others wait until it runs out",

@@ -313,7 +313,7 @@ impl Uplink<'_> {
         let written = self.apply("write the journal of NIC", |cache, made| Ok(made.write(cache, &journal)));
         match timeout(SWITCH, written).await {
             Ok(Ok(())) => {}
-            Ok(Err(e)) => tracing::warn!(error = %e, "going on without the journal"),
+            Ok(Err(e)) => tracing::warn!(error = %e, "cannot write the journal; going on without it"),
             Err(late) => tracing::warn!(nic = self.nic, error = %late, "cannot write the journal; going on without it"),
         }
     }
