@@ -40,17 +40,18 @@ pub(crate) const COMMANDS: &[CommandHelp] = &[
         word: "db",
         operands: "status [nb|sb] | ACTION nb|sb [...] [FLAGS]",
         does: "the databases' servers: status, backup, restore, compact, leave, join, replace, bootstrap, convert",
-        about: "Tells how the servers of the OVN databases are, and changes them. nb is the northbound database, sb the \
-                southbound one. --nb-address names the servers; that of this host tells more; for sb, all flags begin with --sb. A step that \
+        about: "Shows the state of the servers of the OVN databases, and changes it. nb is the northbound database, sb the \
+                southbound one. --nb-address names the servers; the server on this host tells more than the others. For sb, \
+                all flags begin with --sb. A step that \
                 could lose the majority or contents is refused, with what to do first.\n\n\
-                status [nb|sb]: a line for each server, then what may still fail and what to do. Every server is asked, and \
-                one that does not answer within 3 s is told as such. It changes nothing. -o json is for programs.\n\
+                status [nb|sb]: a line for each server, then what may still fail and what to do. Every server is asked; one \
+                that does not answer within 3 s has a line that says so. It changes nothing. -o json is for programs.\n\
                 backup nb FILE: write the contents to a new file.\n\
-                restore nb FILE: replace the contents by those of a backup; what was there is in FILE.replaced afterwards, \
+                restore nb FILE: replace the contents by those of a backup; the earlier contents are in FILE.replaced afterwards, \
                 or in FILE.replaced.2 and so on if that exists. Where the servers listen, and with which certificate, stays as it is: the \
                 rows of the tables Connection and SSL are kept.\n\
-                compact nb: this host's server writes its file anew, without what is outdated.\n\
-                leave nb: this host's member leaves its cluster for ever. leave nb SERVER: it removes another one that is lost; \
+                compact nb: this host's server writes its file anew, without outdated entries.\n\
+                leave nb: this host's member leaves its cluster for ever. leave nb SERVER: it removes another member that is lost; \
                 SERVER is its id, as status prints it, or its address for members.\n\
                 join nb LOCAL [MEMBERS]: make the file with which this host's server will join the cluster. LOCAL is this \
                 host's address for members, MEMBERS is theirs; if left out, the same port on the hosts of --nb-address. LOCAL is \
@@ -59,7 +60,7 @@ pub(crate) const COMMANDS: &[CommandHelp] = &[
                 bootstrap nb LOCAL [FILE]: make the file of a new cluster, from the file of this host's server, a backup, or \
                 empty.\n\
                 convert nb [SCHEMA]: give the running database the newer schema of this host's OVN.\n\n\
-                join, replace and bootstrap want ovsdb-server to be stopped, and leave its start to you. The exit code is 0 \
+                Stop ovsdb-server before join, replace and bootstrap, and start it afterwards. The exit code is 0 \
                 when all is well or done, 2 when there is something to do or the step is refused, and 1 when it failed.",
         flags: &["output", "config-file", "nb-address", "nb-run-dir", "nb-db-location"],
         examples: &[
@@ -90,7 +91,8 @@ pub(crate) const COMMANDS: &[CommandHelp] = &[
         about: "The image's entrypoint writes to its log why it ends, and then calls this, so that kubectl describe pod and \
                 kubectl get events show it too. The Event is about the pod or, where that is not known, about the node. If there is one \
                 already, its count is raised, where the account may. It gives up after 3 s.\n\n\
-                REASON is ContainerEnded, or DatabaseDiskFull, with which containers of databases say that their disk is full or nearly full.\n\n\
+                REASON is ContainerEnded, or DatabaseDiskFull, with which containers of databases say that their disk is \
+                full or nearly full.\n\n\
                 Write -- before the words if the message may begin with a dash. It needs an account that may create Events in the \
                 namespace of the pod, or for a node in the namespace default.",
         flags: &["k8s-kubeconfig", "k8s-apiserver", "k8s-cacert", "k8s-token-file", "config-file"],
@@ -103,17 +105,17 @@ pub(crate) const COMMANDS: &[CommandHelp] = &[
         word: "ic",
         operands: "status | routes | diagnose | reset | clean az|node NAME [FLAGS]",
         does: "the interconnection with other clusters: status, routes, diagnose, reset, clean",
-        about: "Tells how this cluster is joined with others, and mends it. The ConfigMap ovn-ic-config says where the shared \
-                databases are; if it is gone, or a key cannot be used, the last one that the masters could use does, and this is \
-                said. Give the flags or the configuration file of the masters: their ranges decide which prefixes can \
-                be used. What does not answer within 10 s is told, with what is not known then.\n\n\
-                status: the shared databases' servers, each cluster with its gateways and addresses, since when it is joined, or \
-                silent, how many of its prefixes are used, and what is to be done.\n\
+        about: "Shows how this cluster is joined with others, and repairs that. The ConfigMap ovn-ic-config says where the shared \
+                databases are; if it is gone, or a key cannot be used, the command uses what the masters could use last, \
+                and says so. Give the flags or the configuration file of the masters: their ranges decide which prefixes can \
+                be used. If a server does not answer within 10 s, the command says so, and what is unknown therefore.\n\n\
+                status: the shared databases' servers, each cluster with its gateways and addresses, since when it has been \
+                joined or silent, how many of its prefixes are used, and what is to be done.\n\
                 routes: each prefix of other clusters, by which transit switches, for how long, used or refused with the reason, \
                 and the routes that you declared or wrote. Of clusters without ovnkube it is not known how long they are joined \
                 or offer a prefix.\n\
-                diagnose: all that is looked at, one line each, with what to do.\n\
-                reset: remove all that this cluster has there and its ways to the others, and wait until the running master \
+                diagnose: everything that is checked, one line each, with what to do.\n\
+                reset: remove everything that this cluster has there, and its routes to the others, and wait until the running master \
                 has made it anew, with the same addresses. Packets to other clusters are lost for some seconds. While \
                 enable-ic is \"false\" it only removes. Routes that you wrote stay.\n\
                 clean az NAME: remove what the cluster of this az-name left. clean node NAME: only one gateway, by the name \
@@ -141,8 +143,9 @@ pub(crate) const COMMANDS: &[CommandHelp] = &[
                 agents; the condition says why. Agents ask if they are started with --bootstrap-kubeconfig and --cert-dir. \
                 Several approvers decide the same. It needs an account that may do this: dist/identity has one.\n\n\
                 The webhook answers admission reviews over HTTPS. It keeps each kubelet and each node agent to the \
-                annotations that agents write, and each agent to its own Node: the rules of dist/yaml/admission.yaml, for \
-                Kubernetes older than these policies need. A ValidatingWebhookConfiguration sends it reviews of nodes and \
+                annotations that agents write, and each agent to its own Node. These are the rules of \
+                dist/yaml/admission.yaml, for releases of Kubernetes that are too old for such policies. A \
+                ValidatingWebhookConfiguration sends it reviews of nodes and \
                 events at /node and of pods at /pod; dist/identity has one. /healthz tells that it works. It needs no access \
                 to Kubernetes or to a database. When the files of the certificate change, it reads them again.",
         flags: &[

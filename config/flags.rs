@@ -329,7 +329,7 @@ fn clap_command() -> clap::Command {
         .arg(
             switch(Arg::new("force").long("force"))
                 .value_name("bool")
-                .help("ic clean: also what answers, or may be alive.")
+                .help("ic clean: also remove a cluster that answers, or may be alive.")
                 .display_order(0),
         )
         .arg(

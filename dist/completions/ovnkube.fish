@@ -3,7 +3,7 @@ complete -c ovnkube -s o -l output -d 'Output format of a command: text or json.
 json\t''"
 complete -c ovnkube -l from -d 'why: read the objects from the YAML and JSON files of this directory, not from the cluster.' -r
 complete -c ovnkube -l node -d 'plan: the node\'s name in Kubernetes. preflight, without a name: look at this host, not at the cluster.' -r
-complete -c ovnkube -l force -d 'ic clean: also what answers, or may be alive.' -r
+complete -c ovnkube -l force -d 'ic clean: also remove a cluster that answers, or may be alive.' -r
 complete -c ovnkube -s t -l target -d 'readiness-probe: the program to ask.' -r
 complete -c ovnkube -l webhook-cert-dir -d 'identity: directory of the certificate tls.crt and its key tls.key.' -r
 complete -c ovnkube -l webhook-host -d 'identity: address to listen on; localhost is 127.0.0.1. [default: localhost]' -r

@@ -20,7 +20,7 @@ _ovnkube() {
 '--output=[Output format of a command\: text or json.]:format:(text json)' \
 '--from=[why\: read the objects from the YAML and JSON files of this directory, not from the cluster.]:directory:_default' \
 '--node=[plan\: the node'\''s name in Kubernetes. preflight, without a name\: look at this host, not at the cluster.]::string:_default' \
-'--force=[ic clean\: also what answers, or may be alive.]::bool:_default' \
+'--force=[ic clean\: also remove a cluster that answers, or may be alive.]::bool:_default' \
 '-t+[readiness-probe\: the program to ask.]:target:_default' \
 '--target=[readiness-probe\: the program to ask.]:target:_default' \
 '--webhook-cert-dir=[identity\: directory of the certificate tls.crt and its key tls.key.]:directory:_default' \
