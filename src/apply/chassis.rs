@@ -33,7 +33,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use crate::pause::Pause;
+use crate::backoff::Backoff;
 use crate::write_lock::{LOCK, TAKE_AFTER, WriteLock};
 use crate::writing::Writing;
 use crate::{MayWrite, encaps};
@@ -110,7 +110,7 @@ pub struct Chassis {
     /// What was removed within `COMES_BACK`, and when.
     removed: BTreeMap<Name, Instant>,
     /// Of each kind of transaction.
-    failures: BTreeMap<&'static str, Pause>,
+    failures: BTreeMap<&'static str, Backoff>,
 }
 
 impl Chassis {
@@ -206,8 +206,11 @@ impl Chassis {
             }
             Err(error) if error.class == Class::Claimed => Err(Duration::ZERO),
             Err(error) => {
-                let pause =
-                    self.failures.entry(what).or_insert_with(|| Pause::new(TRY_AGAIN, LONGEST)).failed(Instant::now());
+                let pause = self
+                    .failures
+                    .entry(what)
+                    .or_insert_with(|| Backoff::new(TRY_AGAIN, LONGEST))
+                    .failed(Instant::now());
                 warn!(%error, "cannot {what}; trying again in {} s", pause.as_secs());
                 Err(pause)
             }

@@ -11,6 +11,7 @@
 //! - [`Patches`]: annotations on their way to the API server
 //! - [`OwnerIndex`](owner_index::OwnerIndex): which key has what written
 
+mod backoff;
 pub mod batch;
 pub mod chassis;
 mod database_state;
@@ -30,7 +31,6 @@ pub mod owner_index;
 mod pace;
 mod parts;
 mod patches;
-mod pause;
 mod recreated;
 mod refusal;
 pub mod removal;

@@ -11,8 +11,8 @@ use tokio::time::{Instant, sleep_until};
 use tracing::{debug, info, warn};
 
 use crate::MayWrite;
+use crate::backoff::Backoff;
 use crate::database_state::too_old;
-use crate::pause::Pause;
 use crate::write_lock::{TAKE_AFTER, WriteLock};
 use crate::writing::Writing;
 
@@ -28,7 +28,7 @@ pub(crate) struct Northbound {
     /// The last result of `check_writable`.
     writable: bool,
     /// Until when nothing is sent, since the server cannot write: what every key would meet is not tried for each.
-    pause: Pause,
+    backoff: Backoff,
     /// What it had when it was last read as a whole.
     schema: Option<Arc<ServerSchema>>,
     /// What people are told if that is too old.
@@ -39,8 +39,8 @@ impl Northbound {
     pub(crate) fn new(client: Client, may_write: MayWrite, said: watch::Sender<Writing>) -> Self {
         let (changes, state) = (client.subscribe(), client.state());
         let write_lock = WriteLock::new(&client, may_write, TAKE_AFTER, said);
-        let pause = Pause::new(FIRST, LONGEST);
-        Self { client, changes, state, write_lock, writable: false, pause, schema: None, too_old: None }
+        let backoff = Backoff::new(FIRST, LONGEST);
+        Self { client, changes, state, write_lock, writable: false, backoff, schema: None, too_old: None }
     }
 
     pub(crate) fn is_live(&self) -> bool {
@@ -49,7 +49,7 @@ impl Northbound {
 
     /// Whether it can be written to.
     pub(crate) fn check_writable(&mut self) -> bool {
-        let rests = self.pause.rest(Instant::now()).is_some();
+        let rests = self.backoff.rest(Instant::now()).is_some();
         self.writable = self.is_live() && self.write_lock.is_held() && !rests;
         self.writable
     }
@@ -57,22 +57,22 @@ impl Northbound {
     /// Notes how a transaction ended: whether the server cannot write its file.
     pub(crate) fn note(&mut self, is_full: bool) {
         if is_full {
-            self.pause.failed(Instant::now());
+            self.backoff.failed(Instant::now());
         } else {
-            self.pause.succeeded();
+            self.backoff.succeeded();
         }
     }
 
     /// Waits for events of the database; returns none once it is writable and was not at the last check, however long
     /// ago that changed.
     pub(crate) async fn next(&mut self) -> Vec<Event> {
-        let Self { changes, state, write_lock, writable, pause, .. } = self;
+        let Self { changes, state, write_lock, writable, backoff, .. } = self;
         let becomes_writable = async {
             if *writable || state.wait_for(State::is_live).await.is_err() {
                 pending::<()>().await;
             }
             write_lock.held().await;
-            if let Some(until) = pause.until() {
+            if let Some(until) = backoff.until() {
                 sleep_until(until).await;
             }
         };

@@ -1,23 +1,23 @@
-//! Rests after failures in a row: nothing is tried meanwhile, and each is twice as long as the one before.
+//! Pauses after failures in a row: nothing is tried meanwhile, and each is twice as long as the one before.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 #[derive(Debug)]
-pub(crate) struct Pause {
+pub(crate) struct Backoff {
     first: Duration,
     longest: Duration,
     next: Duration,
     until: Option<Instant>,
 }
 
-impl Pause {
+impl Backoff {
     pub(crate) fn new(first: Duration, longest: Duration) -> Self {
         Self { first, longest, next: first, until: None }
     }
 
-    /// Notes a failure; returns how long to rest.
+    /// Notes a failure; returns how long to pause.
     pub(crate) fn failed(&mut self, now: Instant) -> Duration {
         let pause = self.next;
         (self.until, self.next) = (Some(now + pause), self.longest.min(pause * 2));
@@ -28,12 +28,12 @@ impl Pause {
         (self.until, self.next) = (None, self.first);
     }
 
-    /// The end of the last rest since something succeeded.
+    /// The end of the last pause since something succeeded.
     pub(crate) fn until(&self) -> Option<Instant> {
         self.until
     }
 
-    /// How long to rest still.
+    /// How long the pause lasts still.
     pub(crate) fn rest(&self, now: Instant) -> Option<Duration> {
         self.until.filter(|until| *until > now).map(|until| until - now)
     }
@@ -46,7 +46,7 @@ mod tests {
     #[test]
     fn pauses_grow_and_end_with_success() {
         let first = Duration::from_secs(1);
-        let (mut failures, mut now) = (Pause::new(first, Duration::from_secs(32)), Instant::now());
+        let (mut failures, mut now) = (Backoff::new(first, Duration::from_secs(32)), Instant::now());
         let mut pauses = Vec::new();
         for _ in 0..40 {
             assert_eq!(failures.rest(now), None);
