@@ -64,7 +64,7 @@ pub(crate) async fn run_at<W: Watched>(client: Client, path: String, selector: S
         paged: true,
         page: W::PAGE,
         synced: false,
-        given: Given::Yes,
+        availability: Availability::Readable,
     };
     tokio::select! {
         biased;
@@ -149,13 +149,13 @@ struct Stream<W: Watched> {
     /// Objects in a page: fewer once pages were too large, until they are small.
     page: u32,
     synced: bool,
-    given: Given,
+    availability: Availability,
 }
 
 /// What the last list found of the kind.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Given {
-    Yes,
+enum Availability {
+    Readable,
     /// The API server lacks it.
     Missing,
     /// The account may not read it.
@@ -250,15 +250,15 @@ impl<W: Watched> Stream<W> {
                     continue;
                 }
                 Err(error) if W::OPTIONAL && next.is_empty() && error.is_withheld() => {
-                    if self.given == Given::Yes {
+                    if self.availability == Availability::Readable {
                         tracing::info!(%error, "going on without these objects");
                     }
                     if error.is_gone() {
                         // with the kind, all objects of it have gone
                         self.remove_older(self.round).await?;
-                        self.note(Given::Missing).await?;
+                        self.note(Availability::Missing).await?;
                     } else {
-                        self.note(Given::Hidden).await?;
+                        self.note(Availability::Hidden).await?;
                     }
                     self.sync().await?;
                     return Ok(WatchEnd::Withheld);
@@ -281,7 +281,7 @@ impl<W: Watched> Stream<W> {
         }
         self.paged = true;
         self.remove_older(self.round).await?;
-        self.note(Given::Yes).await?;
+        self.note(Availability::Readable).await?;
         self.sync().await?;
         Ok(WatchEnd::Listed)
     }
@@ -296,9 +296,9 @@ impl<W: Watched> Stream<W> {
     }
 
     /// Says when the account loses the right to read the kind, and when it gets it back.
-    async fn note(&mut self, given: Given) -> Result<(), Stop> {
-        let was_hidden = std::mem::replace(&mut self.given, given) == Given::Hidden;
-        let is_hidden = given == Given::Hidden;
+    async fn note(&mut self, availability: Availability) -> Result<(), Stop> {
+        let was_hidden = std::mem::replace(&mut self.availability, availability) == Availability::Hidden;
+        let is_hidden = availability == Availability::Hidden;
         if was_hidden != is_hidden
             && let Some(change) = W::hidden(is_hidden)
         {
