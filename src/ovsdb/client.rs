@@ -22,12 +22,12 @@ use crate::state::{State, Stats, Unfit};
 #[derive(Clone)]
 pub struct Client {
     shared: Arc<Shared>,
-    _session: Arc<Session>,
+    _task: Arc<AbortOnDrop>,
 }
 
-struct Session(JoinHandle<()>);
+struct AbortOnDrop(JoinHandle<()>);
 
-impl Drop for Session {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -47,8 +47,8 @@ impl Client {
     /// A client that connects in the background. Must be called within a tokio runtime.
     pub fn connect(options: Options) -> Self {
         let shared = Arc::new(Shared::new(options));
-        let session = Session(tokio::spawn(sessions::run(Arc::clone(&shared))));
-        Client { shared, _session: Arc::new(session) }
+        let task = AbortOnDrop(tokio::spawn(sessions::run(Arc::clone(&shared))));
+        Client { shared, _task: Arc::new(task) }
     }
 
     /// Waits until the cache matches the server.
