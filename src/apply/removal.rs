@@ -36,15 +36,15 @@ pub fn northbound(node: &str, nb: &Cache) -> NodeRemoval {
 }
 
 /// What the southbound database has of a node.
-pub struct Chassis {
+pub struct NodeChassis {
     pub its: BTreeSet<String>,
     /// Chassis that another host has now, with that host's name: a renamed host keeps its chassis.
     pub others: Vec<(String, String)>,
 }
 
 /// Finds the chassis with the node's hostname, and those in `named` that belong to no other host.
-pub fn chassis(node: &str, named: &BTreeSet<String>, sb: &Cache) -> Chassis {
-    let mut found = Chassis { its: BTreeSet::new(), others: Vec::new() };
+pub fn chassis(node: &str, named: &BTreeSet<String>, sb: &Cache) -> NodeChassis {
+    let mut found = NodeChassis { its: BTreeSet::new(), others: Vec::new() };
     for (_, row) in sb.iter(chassis::TABLE).filter(|(_, row)| !ovnkube_interconnect::is_remote(row)) {
         let (name, host) = (row.str(chassis::NAME), row.str(chassis::HOSTNAME));
         if host == node || (named.contains(name) && host.is_empty()) {
