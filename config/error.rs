@@ -37,7 +37,6 @@ pub enum Error {
     /// The configuration file is not gcfg.
     #[error("cannot read {}:{error}", path.display())]
     Syntax {
-        /// The file.
         path: PathBuf,
         /// Line and problem.
         error: SyntaxError,
@@ -45,7 +44,6 @@ pub enum Error {
     /// The configuration file cannot be read.
     #[error("cannot read the configuration file {:?}, given by {given_by}: {problem}", path.display().to_string())]
     File {
-        /// The file.
         path: PathBuf,
         /// `--config-file` or `default`.
         given_by: &'static str,

@@ -7,7 +7,6 @@
 //! ```
 //! The macro (`typed.rs`) makes the rows and the typed structs from the same lines, so they cannot drift apart.
 
-/// One setting.
 #[derive(Debug)]
 pub struct Setting {
     /// INI section; empty for settings of the command line only.

@@ -15,7 +15,6 @@ use ovnkube_plan::{Key, Patch};
 use crate::Objects;
 use crate::objects::kinds;
 
-/// One write.
 #[derive(Debug)]
 pub enum Write {
     Transaction(usize),

@@ -1,6 +1,5 @@
 //! Rust source as tokens: without comments, string literals, lifetimes and test-only items.
 
-/// A token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Token {
     Word(String),

@@ -39,7 +39,6 @@ pub(crate) fn is_new(row: &Row, now: u64) -> bool {
     since(row).and_then(|since| now.checked_sub(since)).is_some_and(|age| age < FOLLOWED_AFTER)
 }
 
-/// The zone with a name.
 pub(crate) fn zone_of(ic_sb: &Cache, name: &str) -> Option<Uuid> {
     let mut zones = ic_sb.iter(availability_zone::TABLE);
     zones.find(|(_, row)| row.str(availability_zone::NAME) == name).map(|(uuid, _)| uuid)

@@ -72,7 +72,6 @@ pub enum TrafficPolicy {
     Local,
 }
 
-/// A port of a service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServicePort {
     /// Empty for the only port of a service. Slices call their ports by it.

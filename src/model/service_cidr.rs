@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Meta, Name, Subnet};
 
-/// A `ServiceCIDR`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceCidr {
     pub uid: Name,

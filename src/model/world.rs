@@ -173,7 +173,6 @@ impl World {
         self.pods_on.get(node).into_iter().flatten()
     }
 
-    /// Pods of a namespace.
     pub fn pods_in<'a>(&'a self, namespace: &'a Name) -> impl Iterator<Item = &'a PodKey> {
         let first = PodKey { namespace: namespace.clone(), name: "".into() };
         self.pods.range(first..).map(|(key, _)| key).take_while(move |key| key.namespace == *namespace)

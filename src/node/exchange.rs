@@ -19,7 +19,6 @@ use crate::warnings::Warnings;
 pub enum Change {
     /// A pod of this node that is not in the host's network; `None`: it is gone.
     Pod(PodKey, Option<PodOnNode>),
-    /// The own Node.
     Node(OwnNode),
     /// Any service; `None`: it is gone.
     Service(ObjectKey, Option<Box<Service>>),

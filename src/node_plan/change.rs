@@ -8,7 +8,6 @@ use ovnkube_model::Mac as MacText;
 
 use crate::host::{MAIN, Mac, Route, RouteSnapshot, Rule, Sysctl};
 
-/// One change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostChange {
     /// The link it is about; empty: the whole host.

@@ -151,7 +151,6 @@ impl Row {
         self
     }
 
-    /// Sets a column.
     pub fn set<T>(&mut self, column: Column<T>, value: impl IntoDatum<T>) {
         self.put(column.id, value.into_datum());
     }

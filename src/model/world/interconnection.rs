@@ -444,7 +444,6 @@ fn named(all: &[String]) -> String {
     format!("{}{more}", first.join("; "))
 }
 
-/// The subnets of a transit switch.
 fn subnets(switch: &TransitSwitch) -> impl Iterator<Item = Subnet> {
     switch.own.iter().flat_map(|own| &own.addresses).map(|net| Subnet::of(*net))
 }
