@@ -27,7 +27,7 @@ use ovnkube_host::Net;
 use ovnkube_host::flows::{Switch, Watch};
 use ovnkube_model::{GatewayMode, Subnet};
 use ovnkube_node_plan::change::HostChange;
-use ovnkube_node_plan::gateway::{GatewayBridge, GatewaySettings, Place, Ranges, flows, nft, ranges, routing};
+use ovnkube_node_plan::gateway::{GatewayBridge, GatewaySettings, Place, ReservedRanges, flows, nft, ranges, routing};
 use ovnkube_node_plan::links::{self, HostState};
 use ovnkube_node_plan::management_port::{self, ManagementPort};
 use ovnkube_node_plan::observed::Observed;
@@ -172,8 +172,8 @@ impl<'a> Gateway<'a> {
         Ok(())
     }
 
-    pub(crate) fn ranges(&self) -> Ranges<'a> {
-        Ranges { cluster: &self.node.cluster_subnets, masquerade: &self.node.masquerade_subnets }
+    pub(crate) fn ranges(&self) -> ReservedRanges<'a> {
+        ReservedRanges { cluster: &self.node.cluster_subnets, masquerade: &self.node.masquerade_subnets }
     }
 
     /// The Node's annotation `k8s.ovn.org/l3-gateway-config`.

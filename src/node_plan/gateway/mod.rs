@@ -9,5 +9,5 @@ pub mod settings;
 #[cfg(test)]
 mod tests;
 
-pub use place::{GatewayBridge, Place, Ranges, Refused};
+pub use place::{GatewayBridge, Place, Refused, ReservedRanges};
 pub use settings::GatewaySettings;

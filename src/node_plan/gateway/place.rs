@@ -26,7 +26,7 @@ pub struct GatewayBridge {
 
 /// The ranges that the node's networks must not overlap.
 #[derive(Debug, Clone, Copy)]
-pub struct Ranges<'a> {
+pub struct ReservedRanges<'a> {
     pub cluster: &'a [Subnet],
     pub masquerade: &'a [Subnet],
 }
@@ -72,7 +72,7 @@ impl Place {
 
 impl GatewaySettings {
     /// The bridge or NIC that the settings mean on this host.
-    pub fn place(&self, ranges: Ranges<'_>, host: &Observed) -> Result<Place> {
+    pub fn place(&self, ranges: ReservedRanges<'_>, host: &Observed) -> Result<Place> {
         let made = || host.bridges.iter().filter(|bridge| bridge.made_for.is_some());
         let name = match (&self.interface, made().find(|made| made.journalled)) {
             (Some(name), _) => name.clone(),
@@ -94,7 +94,7 @@ impl GatewaySettings {
     /// The link of the first default route of the pods' families, rather one that has a default route of each. Those whose next hop is
     /// given need none, and a link that reaches these comes first: if no route is needed, also one of a default route of the other family.
     /// A link that lacks a route comes before one that does not reach a hop: the route may still appear.
-    fn of_default_route(&self, ranges: Ranges<'_>, host: &Observed) -> Result<String> {
+    fn of_default_route(&self, ranges: ReservedRanges<'_>, host: &Observed) -> Result<String> {
         let of_pods = |ipv6: bool| ranges.cluster.iter().any(|range| range.is_ipv6() == ipv6);
         let hops: Vec<IpAddr> = self.next_hops.iter().copied().filter(|hop| of_pods(hop.is_ipv6())).collect();
         let needs = |ipv6: bool| of_pods(ipv6) && !hops.iter().any(|hop| hop.is_ipv6() == ipv6);
@@ -123,7 +123,7 @@ impl GatewaySettings {
     pub fn find(
         &self,
         place: &Place,
-        ranges: Ranges<'_>,
+        ranges: ReservedRanges<'_>,
         internal: &[IpAddr],
         host: &Observed,
     ) -> Result<GatewayBridge> {
@@ -176,7 +176,7 @@ impl GatewaySettings {
         next_hops
     }
 
-    fn overlaps(&self, ranges: Ranges<'_>, addresses: &[IpNetwork]) -> std::result::Result<(), String> {
+    fn overlaps(&self, ranges: ReservedRanges<'_>, addresses: &[IpNetwork]) -> std::result::Result<(), String> {
         match addresses.iter().find_map(|ip| Some((ip, self.overlapped(ranges, *ip)?))) {
             Some((ip, (what, range))) => Err(format!("its network {ip} overlaps {what} {range}; move one of them")),
             None => Ok(()),
@@ -184,7 +184,7 @@ impl GatewaySettings {
     }
 
     /// The range of the cluster that overlaps a network of the host, and its purpose.
-    fn overlapped(&self, ranges: Ranges<'_>, ip: IpNetwork) -> Option<(&'static str, Subnet)> {
+    fn overlapped(&self, ranges: ReservedRanges<'_>, ip: IpNetwork) -> Option<(&'static str, Subnet)> {
         let named = [
             ("cluster subnet", ranges.cluster),
             ("service range", &self.service_cidrs),
@@ -196,7 +196,7 @@ impl GatewaySettings {
     }
 
     /// Fails if a network of any link overlaps a range of the cluster.
-    pub fn check_host(&self, ranges: Ranges<'_>, host: &Observed) -> Result<()> {
+    pub fn check_host(&self, ranges: ReservedRanges<'_>, host: &Observed) -> Result<()> {
         for state in host.links.iter().filter(|state| state.link.up && state.name() != management_port::LINK) {
             // addresses from another masquerade subnet of an earlier gateway are removed before this one adds its own
             let left = masquerade_subnets(state);
@@ -280,7 +280,7 @@ fn in_use(host: &Observed) -> Option<String> {
 
 /// One address per family of the pods: the one that Kubernetes knows, else the first.
 fn ips(
-    ranges: Ranges<'_>,
+    ranges: ReservedRanges<'_>,
     internal: &[IpAddr],
     addresses: &[IpNetwork],
 ) -> std::result::Result<Vec<IpNetwork>, String> {

@@ -437,7 +437,7 @@ fn given_next_hops_choose_among_the_interfaces_of_default_routes() {
         };
         let cluster: Vec<Subnet> = cluster.iter().map(|range| range.parse().unwrap()).collect();
         let settings = GatewaySettings { next_hops: ips(hops), ..GatewaySettings::default() };
-        let ranges = Ranges { cluster: &cluster, masquerade: &[] };
+        let ranges = ReservedRanges { cluster: &cluster, masquerade: &[] };
         settings.place(ranges, &host).map(|place| place.link).map_err(|why| why.to_string())
     };
     let (v4, v6) = ("10.128.0.0/14", "fd00:10::/48");

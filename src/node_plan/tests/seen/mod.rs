@@ -8,7 +8,7 @@ use std::str::FromStr;
 use ipnetwork::IpNetwork;
 use ovnkube_model::{GatewayMode, Mac, Name, Subnet};
 use ovnkube_node_plan::change::{HostChange, What};
-use ovnkube_node_plan::gateway::{GatewaySettings, Ranges};
+use ovnkube_node_plan::gateway::{GatewaySettings, ReservedRanges};
 use ovnkube_node_plan::host::{DefaultRoute, Link, MAIN, Packets, Route, RouteSnapshot, Rule, Sysctl};
 use ovnkube_node_plan::management_port::{Facts, SYSCTLS, SYSCTLS_V6};
 use ovnkube_node_plan::observed::{BridgeState, LinkState, Observed};
@@ -165,8 +165,8 @@ impl Case {
         })
     }
 
-    pub(crate) fn ranges(&self) -> Ranges<'_> {
-        Ranges { cluster: &self.cluster, masquerade: &self.masquerade }
+    pub(crate) fn ranges(&self) -> ReservedRanges<'_> {
+        ReservedRanges { cluster: &self.cluster, masquerade: &self.masquerade }
     }
 
     pub(crate) fn management(&self) -> Facts<'_> {
