@@ -20,7 +20,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use self::claims::{Claims, Frontend};
+use self::claims::{By, Claims, Frontend};
 pub use self::owners::NodeIps;
 use self::owners::Owners;
 use self::rules::Refusal;
@@ -180,13 +180,14 @@ impl Services {
 
     /// Why a service may not have an external address that it claims.
     fn refuse(&self, service: &Service, ip: IpAddr) -> Option<Refusal> {
-        self.owners.refuse(ip, service.balanced_ips().any(|balanced| balanced == ip))
+        let is_balanced = service.balanced_ips().any(|balanced| balanced == ip);
+        self.owners.refuse(ip, if is_balanced { By::LoadBalancer } else { By::Spec })
     }
 
     /// The owner of a cluster IP other than its service: service ranges can overlap others by mistake. Addresses on
     /// a node's link do not count: a local proxy of the service, such as a DNS cache, has its address there.
     fn cluster_ip_taken_by(&self, ip: IpAddr) -> Option<String> {
-        self.owners.owner(ip, true)
+        self.owners.owner(ip, By::ClusterIp)
     }
 
     /// The node port, unless an older service has it.
@@ -330,7 +331,7 @@ impl Services {
         let ports = service.ports.iter().flat_map(|port| {
             let ips = service.cluster_ips.iter().copied().chain(service.claimed_external_ips());
             // an address with another owner is reported as such, not as a conflict of services
-            let ips = ips.filter(|ip| self.cluster_ip_taken_by(*ip).is_none());
+            let ips = ips.filter(|ip| self.owners.owner(*ip, By::LoadBalancer).is_none());
             let addresses = ips.filter_map(move |ip| {
                 let conflicting_service = self.conflicting_service_at(key, port, ip)?;
                 let message =

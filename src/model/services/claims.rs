@@ -15,7 +15,7 @@ pub(super) enum Frontend {
 /// What a claim is made with, in order of precedence. Every author of a service may write `externalIPs`; the API server gives cluster
 /// IPs, and load balancers the addresses of `status.loadBalancer.ingress`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum By {
+pub(super) enum By {
     ClusterIp,
     LoadBalancer,
     /// Also a node port, which has no address.

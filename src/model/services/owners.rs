@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use super::claims::By;
 use super::rules::{AddressRules, Refusal};
 use crate::{Family, Name, Node, Subnet};
 
@@ -20,6 +21,8 @@ enum AddressOrigin {
     /// The node's status lists it in addition: it may be on none of its links, such as an address that a
     /// cloud translates to the node's.
     Listed,
+    /// Only the node's agent names it, as its gateway's.
+    Gateway,
     /// It is on one of the node's links, where a load balancer may have put it.
     Link,
 }
@@ -44,6 +47,11 @@ impl NodeIps {
         Self(ips)
     }
 
+    fn add(&mut self, ip: IpAddr, origin: AddressOrigin) {
+        let known = self.0.entry(ip).or_insert(origin);
+        *known = origin.min(*known);
+    }
+
     /// These addresses and others that were found on the node's links.
     #[must_use]
     pub fn with_links(&self, links: &[IpAddr]) -> Self {
@@ -55,14 +63,28 @@ impl NodeIps {
     }
 }
 
+impl AddressOrigin {
+    /// The last origin that keeps an address from a service that claims it so. What only an agent names is no reason to take away what a
+    /// load balancer has given: whoever controls a node could name any address.
+    fn last_against(by: By) -> Self {
+        match by {
+            By::ClusterIp => Self::Gateway,
+            By::LoadBalancer => Self::Listed,
+            By::Spec => Self::Link,
+        }
+    }
+}
+
 impl Node {
     pub fn ips(&self) -> NodeIps {
         let ip = ipnetwork::IpNetwork::ip;
-        let gateway = self.gateway.iter().flat_map(|gateway| &gateway.ips).map(ip);
-        let mut ips = NodeIps::new(self.addresses.iter().copied().chain(gateway), self.host_cidrs.iter().map(ip));
+        let mut ips = NodeIps::new(self.addresses.iter().copied(), self.host_cidrs.iter().map(ip));
+        for ip in self.gateway.iter().flat_map(|gateway| &gateway.ips).map(ip) {
+            let is_listed = self.other_addresses.contains(&ip);
+            ips.add(ip, if is_listed { AddressOrigin::Name } else { AddressOrigin::Gateway });
+        }
         for ip in &self.other_addresses {
-            let origin = ips.0.entry(*ip).or_insert(AddressOrigin::Listed);
-            *origin = AddressOrigin::Listed.min(*origin);
+            ips.add(*ip, AddressOrigin::Listed);
         }
         ips
     }
@@ -121,22 +143,20 @@ impl Owners {
         self.connections.get(&ip).map(AsRef::as_ref).or_else(is_api_server)
     }
 
-    /// Why a service may not have an external address. `balanced`: a load balancer reports it for the service, and may
-    /// have put it on a node itself; otherwise a user wrote it.
-    pub(super) fn refuse(&self, ip: IpAddr, balanced: bool) -> Option<Refusal> {
+    /// Why a service may not have an external address.
+    pub(super) fn refuse(&self, ip: IpAddr, by: By) -> Option<Refusal> {
         let external = &self.rules.external;
         let connection =
             || self.connection(ip).filter(|_| !external.names(ip)).map(|what| Refusal::Needed(what.to_owned()));
-        let taken = || self.owner(ip, balanced).map(Refusal::Taken);
-        external.refuse(ip).filter(|_| !balanced).or_else(taken).or_else(connection)
+        let taken = || self.owner(ip, by).map(Refusal::Taken);
+        external.refuse(ip).filter(|_| by == By::Spec).or_else(taken).or_else(connection)
     }
 
     /// The owner of an address: a node, unless services have its range, or the cluster's own network.
-    pub(super) fn owner(&self, ip: IpAddr, balanced: bool) -> Option<String> {
+    pub(super) fn owner(&self, ip: IpAddr, by: By) -> Option<String> {
         let node = self.by_ip.get(&ip).filter(|_| !self.rules.is_of_services(ip)).and_then(BTreeSet::first);
-        let node = node
-            .filter(|(origin, _)| *origin != AddressOrigin::Link || !balanced)
-            .map(|(_, node)| format!("node {node}'s"));
+        let last = AddressOrigin::last_against(by);
+        let node = node.filter(|(origin, _)| *origin <= last).map(|(_, node)| format!("node {node}'s"));
         node.or_else(|| self.rules.part(ip).map(str::to_owned))
     }
 
@@ -160,7 +180,8 @@ impl Owners {
     /// The address of a family that the cluster knows a node by.
     pub(super) fn node(&self, node: &str, family: Family) -> Option<IpAddr> {
         let ips = self.nodes.get(node)?.0.iter();
-        let named = ips.filter(|(_, origin)| **origin == AddressOrigin::Name).map(|(ip, _)| *ip);
+        let is_name = |origin: AddressOrigin| matches!(origin, AddressOrigin::Name | AddressOrigin::Gateway);
+        let named = ips.filter(|(_, origin)| is_name(**origin)).map(|(ip, _)| *ip);
         named.filter(|ip| !self.rules.is_of_services(*ip)).find(|ip| Family::of(*ip) == family)
     }
 }

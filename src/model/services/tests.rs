@@ -7,9 +7,10 @@ use std::net::IpAddr;
 
 use proptest::prelude::*;
 
+use crate::tests::with_meta;
 use crate::{
-    Backend, Backends, EndpointFields, EndpointSlice, Family, Meta, Name, NodeIps, ObjectKey, PortFields, Protocol,
-    Service, ServiceFields, ServicePort, Services, SliceFields, Topology,
+    Backend, Backends, EndpointFields, EndpointSlice, Family, Meta, Name, Node, NodeFields, NodeIps, ObjectKey,
+    PortFields, Protocol, Service, ServiceFields, ServicePort, Services, SliceFields, Topology, keys,
 };
 
 fn key() -> ObjectKey {
@@ -385,6 +386,44 @@ fn an_external_ip_takes_no_address_of_a_load_balancer() {
     assert_eq!(has_both(&services), (false, true));
     services.apply_service(&young, None);
     assert!(has(&services, &key()), "nobody else has it");
+}
+
+/// Whoever controls a node can write any address there. A cloud's controller or the kubelet writes the status.
+#[test]
+fn an_address_that_only_an_agent_names_is_not_kept_from_a_load_balancer() {
+    let address: IpAddr = "172.18.0.99".parse().unwrap();
+    let gateway = r#"{"default":{"mode":"shared","interface-id":"br-ex_n1","mac-address":"02:42:ac:12:00:02","ip-addresses":["172.18.0.99/16"],"next-hops":["172.18.0.1"]}}"#;
+    let written = [(keys::GATEWAY, gateway), (keys::HOST_CIDRS, r#"["172.18.0.99/16"]"#)];
+    let node = |addresses: &[IpAddr], other_addresses: &[IpAddr]| {
+        let fields = NodeFields { addresses, other_addresses, ..NodeFields::default() };
+        with_meta("n1", 1, &written, |meta| Node::parse(meta, fields)).ips()
+    };
+    let texts = [address.to_string()];
+    let ports = [PortFields { port: Some(80), ..PortFields::default() }];
+    let fields = ServiceFields { kind: Some("LoadBalancer"), ports: &ports, ..ServiceFields::default() };
+    let ingress = [(texts[0].clone(), None)];
+    let balanced = service(&ServiceFields { cluster_ip: Some("10.96.0.7"), ingress: &ingress, ..fields });
+    let written_by_hand = service(&ServiceFields { cluster_ip: Some("10.96.0.7"), external_ips: &texts, ..fields });
+    let of_service = service(&ServiceFields { cluster_ip: Some("172.18.0.99"), ..fields });
+    let cases: [(&[IpAddr], &[IpAddr], [bool; 3]); 4] = [
+        (&[], &[], [true, false, false]),
+        (&[address], &[], [false; 3]),
+        (&[], &[address], [false; 3]),
+        (&[address], &[address], [false; 3]),
+    ];
+    for (internal, other, served) in cases {
+        for (claim, is_served) in [&balanced, &written_by_hand, &of_service].into_iter().zip(served) {
+            let mut services = Services::default();
+            services.apply_service(&key(), Some(claim.clone()));
+            services.apply_node(&"n1".into(), node(internal, other));
+            let port = port("");
+            let all = [services.cluster_ips(&key(), &port), services.external_ips(&key(), &port)].concat();
+            assert_eq!(all.contains(&address), is_served, "{internal:?} {other:?} {claim:?}");
+            let told: Vec<_> = services.notices(&key()).into_iter().map(|notice| notice.message).collect();
+            assert_eq!(told.iter().any(|message| message.contains("it is node n1's")), !is_served, "{told:?}");
+            assert_eq!(services.node_ip("n1", Family::V4), Some(address), "other nodes reach it there");
+        }
+    }
 }
 
 /// The load balancer serves the address itself, so the service has nothing there. What pods send to it must reach the load balancer.
