@@ -251,7 +251,9 @@ impl Services {
         let mut best: BTreeMap<Backend, Candidate<'_>> = BTreeMap::new();
         for (_, slice) in self.slices(key) {
             for number in slice.numbers(&port.name, port.protocol) {
-                let is_meant = |ip| Family::of(ip) == family && !self.owners.rules.is_tunnel(ip, port.protocol, number);
+                let rules = &self.owners.rules;
+                let is_refused = |ip| rules.is_of_routers(ip) || rules.is_tunnel(ip, port.protocol, number);
+                let is_meant = |ip| Family::of(ip) == family && !is_refused(ip);
                 for endpoint in slice.endpoints.iter().filter(|endpoint| is_meant(endpoint.ip)) {
                     let state = match () {
                         () if endpoint.ready || all_are_ready => State::Ready,
@@ -315,6 +317,12 @@ impl Services {
                 "it is a node's tunnel endpoint, so it is left out; use another port, or a pod without host network";
             notice("BadEndpoint", format!("cannot use {ip} UDP {port} of EndpointSlice {name}: {why}"))
         });
+        let routers = self.slices(key).filter_map(|(name, slice)| {
+            let ip = slice.endpoints.iter().map(|endpoint| endpoint.ip).find(|ip| self.owners.rules.is_of_routers(*ip))?;
+            let why =
+                "it is in a subnet of the cluster's own routers, so it is left out, as all in it are; use another address";
+            Some(notice("BadEndpoint", format!("cannot use {ip} of EndpointSlice {name}: {why}")))
+        });
         let mistaken = service.cluster_ips.iter().filter_map(|ip| Some((ip, self.cluster_ip_taken_by(*ip)?)));
         let mistaken = mistaken.map(|(ip, whose)| {
             let remedy = "recreate the service with an address of another ServiceCIDR";
@@ -347,9 +355,9 @@ impl Services {
             addresses.chain(conflicting_service)
         });
         let excess = self.excess(key, service).map(|message| notice("BadEndpoint", message)).take(MOST_REPORTED);
-        let (slices, tunnels) = (slices.take(MOST_REPORTED), tunnels.take(MOST_REPORTED));
+        let (slices, left_out) = (slices.take(MOST_REPORTED), tunnels.chain(routers).take(MOST_REPORTED));
         let (refused, ports) = (refused.take(MOST_REPORTED), ports.take(MOST_REPORTED));
-        own.chain(slices).chain(excess).chain(tunnels).chain(mistaken).chain(refused).chain(ports).collect()
+        own.chain(slices).chain(excess).chain(left_out).chain(mistaken).chain(refused).chain(ports).collect()
     }
 
     /// The first endpoint of a slice that is a node's tunnel endpoint, with its port.

@@ -48,6 +48,10 @@ impl AddressRules {
         protocol == Protocol::Udp && port == self.tunnels && !contains(&self.pods, ip)
     }
 
+    pub(super) fn is_of_routers(&self, ip: IpAddr) -> bool {
+        contains(&self.routers, ip)
+    }
+
     pub(super) fn is_of_services(&self, ip: IpAddr) -> bool {
         contains(&self.services, ip)
     }
@@ -56,7 +60,7 @@ impl AddressRules {
     pub(super) fn part(&self, ip: IpAddr) -> Option<&'static str> {
         match () {
             () if contains(&self.pods, ip) => Some("in the pod network"),
-            () if contains(&self.routers, ip) => Some("in a subnet of the cluster's own routers"),
+            () if self.is_of_routers(ip) => Some("in a subnet of the cluster's own routers"),
             () => None,
         }
     }

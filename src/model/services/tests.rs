@@ -9,8 +9,9 @@ use proptest::prelude::*;
 
 use crate::tests::with_meta;
 use crate::{
-    Backend, Backends, EndpointFields, EndpointSlice, Family, Meta, Name, Node, NodeFields, NodeIps, ObjectKey,
-    PortFields, Protocol, Service, ServiceFields, ServicePort, Services, SliceFields, Topology, keys,
+    AddressRules, Backend, Backends, EndpointFields, EndpointSlice, Family, Meta, Name, Node, NodeFields, NodeIps,
+    ObjectKey, PortFields, Protocol, Service, ServiceFields, ServicePort, Services, SliceFields, Subnet, Topology,
+    keys,
 };
 
 fn key() -> ObjectKey {
@@ -189,6 +190,27 @@ fn addresses_of_other_owners_are_left_out() {
             "cannot use endpoints of EndpointSlice web-1: 5 more have such problems",
         ]
     );
+}
+
+/// Each host has addresses of a masquerade subnet: a client would get to the processes of whichever node its packet leaves.
+#[test]
+fn addresses_of_the_clusters_routers_are_no_endpoints() {
+    let routers = ["100.64.0.0/16", "fd98::/64", "169.254.169.0/29", "fd69::/125"]
+        .map(|subnet| subnet.parse::<Subnet>().unwrap());
+    let mut services = Services::new(AddressRules { routers: routers.to_vec(), ..AddressRules::default() });
+    services.apply_service(&key(), Some(cluster_ip()));
+    let lists = [["10.1.0.3", "100.64.0.2", "100.64.0.3"], ["fd00::3", "fd69::2", "fd69::9"]];
+    for (name, list) in ["web-4", "web-6"].into_iter().zip(lists) {
+        let endpoints = serde_json::json!(list.map(|ip| serde_json::json!({"addresses": [ip]})));
+        services.apply_slice(&ObjectKey::new("a", name), Some(slice(("http", 8080), &endpoints)));
+    }
+    let used = |family| text(&services.backends(&key(), &port("http"), family).cluster(None));
+    assert_eq!(Family::ALL.map(used), ["10.1.0.3:8080", "fd00::3:8080 fd69::9:8080"]);
+    let messages: Vec<_> = services.notices(&key()).into_iter().map(|notice| notice.message).collect();
+    let why =
+        "it is in a subnet of the cluster's own routers, so it is left out, as all in it are; use another address";
+    let about = ["100.64.0.2 of EndpointSlice web-4", "fd69::2 of EndpointSlice web-6"];
+    assert_eq!(messages, about.map(|what| format!("cannot use {what}: {why}")));
 }
 
 #[test]

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::*;
-use crate::AddressRules;
 
 fn numbered(count: usize, one: impl Fn(usize) -> String) -> Vec<String> {
     (0..count).map(one).collect()
