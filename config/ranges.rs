@@ -35,6 +35,13 @@ impl Settings {
         })
     }
 
+    /// Ranges whose packets nodes send into OVN, with their keys. Those of services are left out: pods know the API server by an address
+    /// in them.
+    pub fn ranges_inside(&self) -> Vec<(&'static str, IpNetwork)> {
+        let inside = self.ranges().into_iter().filter(|(_, key, _)| *key != "service-cidrs");
+        inside.map(|(_, key, range)| (key, range)).collect()
+    }
+
     fn ranges(&self) -> Vec<Range> {
         let mut ranges: Vec<Range> = Vec::new();
         let subnets = |list: &[ClusterSubnet]| list.iter().map(|subnet| subnet.net).collect::<Vec<_>>();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use ovnkube_config::{Database, Settings};
-use ovnkube_model::{Change, Connections as Found};
+use ovnkube_model::{Change, Connections as Found, Subnet};
 use ovnkube_ovsdb::Remote;
 use tokio::net::lookup_host;
 use tokio::sync::mpsc;
@@ -48,6 +48,10 @@ pub(crate) struct Connections {
     known: BTreeMap<String, Vec<IpAddr>>,
     /// Names that are not resolved, for which a warning was logged.
     unknown: BTreeSet<String>,
+    /// Ranges whose packets nodes send into OVN, with their keys.
+    inside: Vec<(&'static str, Subnet)>,
+    /// Addresses in them, for which a warning was logged.
+    told: BTreeSet<IpAddr>,
 }
 
 struct Host {
@@ -65,7 +69,8 @@ impl Connections {
         for (database, what) in [(&settings.nb, NORTHBOUND), (&settings.sb, SOUTHBOUND)] {
             hosts.extend(of_database(database, what));
         }
-        Self { hosts, known: BTreeMap::new(), unknown: BTreeSet::new() }
+        let inside = settings.ranges_inside().into_iter().map(|(key, range)| (key, Subnet::of(range))).collect();
+        Self { hosts, known: BTreeMap::new(), unknown: BTreeSet::new(), inside, told: BTreeSet::new() }
     }
 
     /// Looks the addresses up and sends them first: until then nothing is decided about services.
@@ -115,6 +120,26 @@ impl Connections {
                 Err(_) => {}
             }
         }
+        for (ip, what, key, range) in self.misplaced() {
+            if self.told.insert(ip) {
+                warn!(
+                    "{ip} is in {range} of {key}: nodes send into OVN what goes there, and lose {what} unless they have a longer route to it; \
+                    take another range"
+                );
+            }
+        }
+    }
+
+    /// Addresses in a range whose packets nodes send into OVN: what is there, key and range. They are not refused: a host may have
+    /// longer routes, and a master may be in another cluster, with ranges of its own.
+    fn misplaced(&self) -> Vec<(IpAddr, &'static str, &'static str, Subnet)> {
+        let ips = |host: &Host| self.addresses(&host.name).into_iter().map(|ip| ip.to_canonical()).collect::<Vec<_>>();
+        let all = self.hosts.iter().flat_map(|host| ips(host).into_iter().map(move |ip| (ip, host.what)));
+        let in_range = |(ip, what)| {
+            let (key, range) = self.inside.iter().find(|(_, range)| range.contains(ip))?;
+            Some((ip, what, *key, *range))
+        };
+        all.filter_map(in_range).collect()
     }
 
     fn learn(&mut self, name: String, ips: Vec<IpAddr>) {
@@ -182,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn databases_without_tls_are_found() {
+    fn databases_without_tls_and_addresses_in_ovns_ranges_are_found() {
         let hosts = [
             ("10.0.0.1", NORTHBOUND, Some(6641)),
             ("10.0.0.1", SOUTHBOUND, Some(7000)),
@@ -190,7 +215,11 @@ mod tests {
             ("db.example", SOUTHBOUND, Some(6642)),
         ];
         let hosts = hosts.map(|(name, what, plain)| Host { name: name.to_owned(), what, plain }).into();
-        let mut connections = Connections { hosts, known: BTreeMap::new(), unknown: BTreeSet::new() };
+        let inside =
+            [("cluster-subnets", "10.0.0.2/31"), ("v6-join-subnet", "fd00::/64"), ("v4-join-subnet", "10.9.0.0/16")];
+        let inside = inside.map(|(key, range)| (key, range.parse::<Subnet>().unwrap())).to_vec();
+        let (known, unknown, told) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+        let mut connections = Connections { hosts, known, unknown, inside, told };
         let text = |found: &Found| found.databases.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
         let of = |ip: &str| (6641..=6648).map(|port| format!("{ip}:{port}")).collect::<Vec<_>>().join(" ");
         let first = format!("{} 10.0.0.1:7000", of("10.0.0.1"));
@@ -198,5 +227,9 @@ mod tests {
         connections.learn("db.example".to_owned(), vec!["fd00::9".parse().unwrap()]);
         assert_eq!(text(&connections.found()), format!("{first} {}", of("[fd00::9]")));
         assert_eq!(&*connections.found().owners[&"10.0.0.2".parse().unwrap()], SOUTHBOUND);
+        let misplaced = connections.misplaced().into_iter();
+        let misplaced: Vec<_> = misplaced.map(|(ip, what, key, _)| format!("{ip} {what} {key}")).collect();
+        let wanted = [("10.0.0.2", "cluster-subnets"), ("fd00::9", "v6-join-subnet")];
+        assert_eq!(misplaced, wanted.map(|(ip, key)| format!("{ip} {SOUTHBOUND} {key}")));
     }
 }
