@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use ipnetwork::IpNetwork;
 use ovnkube_host::{Look, Net};
 use ovnkube_model::Finding;
+use ovnkube_node_plan::host::DefaultRoute;
 use ovnkube_node_plan::preflight::{self, Observed, containerd_dirs, containerd_file, modules};
 
 use crate::ovs::Ovs;
@@ -25,8 +26,10 @@ const FILES: usize = 1000;
 pub struct HostQuestion<'a> {
     /// `geneve` or `vxlan`.
     pub encap_type: &'a str,
-    /// Empty: the address of the link with the default route.
+    /// Empty: an address of a link with a default route.
     pub encap_ips: &'a [IpAddr],
+    /// The family of the pods' first range. Of a host that has both, it is taken for that of the node's address.
+    pub ipv6: bool,
     /// `None`: what the uplink leaves.
     pub mtu: Option<u32>,
     /// `/etc/cni/net.d`.
@@ -66,16 +69,20 @@ pub async fn uplink_addresses() -> Result<Vec<IpAddr>> {
 }
 
 fn uplink(question: &HostQuestion<'_>, look: &Look) -> Option<(String, u32, IpAddr)> {
-    let ip = question.encap_ips.first().copied().or_else(|| default_address(look))?;
+    let ip = question.encap_ips.first().copied().or_else(|| default_address(look, question.ipv6))?;
     let state = look.links.iter().find(|state| state.addresses.iter().any(|have| have.ip() == ip))?;
     Some((state.link.name.clone(), state.link.mtu, ip))
 }
 
-/// The first address of the link with the default route, of the same family.
-fn default_address(look: &Look) -> Option<IpAddr> {
-    let route = look.default_routes.first()?;
-    let state = look.links.iter().find(|state| state.link.index == route.link)?;
-    state.addresses.iter().map(IpNetwork::ip).find(|ip| ip.is_ipv4() == route.gateway.is_ipv4())
+/// An address that the kubelet may give the Node: of a default route's link and family, rather of this family. A link that has a route by
+/// router advertisements may have no address of IPv6 besides its link-local one.
+fn default_address(look: &Look, ipv6: bool) -> Option<IpAddr> {
+    let address = |route: &DefaultRoute| {
+        let state = look.links.iter().find(|state| state.link.index == route.link)?;
+        state.addresses.iter().map(IpNetwork::ip).find(|ip| ip.is_ipv6() == route.gateway.is_ipv6())
+    };
+    let found: Vec<IpAddr> = look.default_routes.iter().filter_map(address).collect();
+    found.iter().find(|ip| ip.is_ipv6() == ipv6).or_else(|| found.first()).copied()
 }
 
 /// What those that are there say of their version.
@@ -161,7 +168,46 @@ fn processes(name: &str) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
+    use ovnkube_node_plan::host::Link;
+    use ovnkube_node_plan::observed::LinkState;
+
     use super::*;
+
+    /// Routes are in the kernel's order of preference, whatever their family.
+    #[test]
+    fn tunnels_end_at_an_address_of_the_pods_family() {
+        let address = |ipv6: bool, addresses: [&[&str]; 2], routes: &[(&str, u32)]| {
+            let link = |index: u32, of: &[&str]| LinkState {
+                link: Link { index, ..Link::default() },
+                addresses: of.iter().map(|address| address.parse().unwrap()).collect(),
+                ..LinkState::default()
+            };
+            let route = |(gateway, link): &(&str, u32)| DefaultRoute {
+                metric: 0,
+                gateway: gateway.parse().unwrap(),
+                link: *link,
+            };
+            let [first, second] = addresses;
+            let look = Look {
+                links: vec![link(1, first), link(2, second)],
+                default_routes: routes.iter().map(route).collect(),
+                ..Look::default()
+            };
+            default_address(&look, ipv6).map(|ip| ip.to_string())
+        };
+        let both: [&[&str]; 2] = [&["fd00:18::2/64"], &["172.18.0.2/16", "fd00:19::2/64"]];
+        let routes = [("fe80::1", 1), ("172.18.0.1", 2)];
+        assert_eq!(address(false, both, &routes).as_deref(), Some("172.18.0.2"));
+        assert_eq!(address(true, both, &routes).as_deref(), Some("fd00:18::2"));
+        // the only family that leads out
+        assert_eq!(address(true, both, &[("172.18.0.1", 2)]).as_deref(), Some("172.18.0.2"));
+        assert_eq!(address(false, both, &[("fe80::1", 1)]).as_deref(), Some("fd00:18::2"));
+        // a route by router advertisements to a link without an address of them
+        let one: [&[&str]; 2] = [&[], &["172.18.0.2/16"]];
+        assert_eq!(address(true, one, &routes).as_deref(), Some("172.18.0.2"));
+        assert_eq!(address(false, one, &[("fe80::1", 1)]), None);
+        assert_eq!(address(false, both, &[]), None);
+    }
 
     /// On Debian, people make one directory a link to the other.
     #[test]

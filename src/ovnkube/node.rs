@@ -416,9 +416,11 @@ pub(crate) async fn plan(settings: &Settings, name: &str) -> Result<Vec<String>>
 
 /// What to do on this host before the node agent runs here.
 pub(crate) async fn preflight(settings: &Settings) -> Result<Vec<Finding>> {
+    let network = translate::network(settings, Roles::default());
     let question = HostQuestion {
         encap_type: &settings.default.encap_type.to_string(),
         encap_ips: &settings.default.encap_ip,
+        ipv6: network.cluster_subnets.first().is_some_and(|range| range.cidr.is_ipv6()),
         mtu: settings.mtu_is_given.then_some(settings.default.mtu),
         cni_dir: &settings.cni.conf_dir,
         cni_bin_dir: &settings.cni.bin_dir,
