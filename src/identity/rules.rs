@@ -23,7 +23,7 @@ const ZONE: &str = "k8s.ovn.org/zone-name";
 /// databases, gateways to other clusters, hosts with routes there.
 const CHOSEN_BY_OTHERS: [&str; 4] =
     ["k8s.ovn.org/ovnkube-db", "kube-ovn/role", "ovn.kubernetes.io/ic-gw", "ovn.kubernetes.io/host-route"];
-/// The annotations of a Node that its agent writes.
+/// The annotations of a Node that its agent writes, also with the credentials of its kubelet.
 const WRITTEN_BY_AGENTS: [&str; 9] = [
     CHASSIS,
     ZONE,
@@ -34,6 +34,14 @@ const WRITTEN_BY_AGENTS: [&str; 9] = [
     "k8s.ovn.org/l3-gateway-config",
     "k8s.ovn.org/gateway-mtu-support",
     "k8s.ovn.org/node-mtu",
+];
+/// Those that only agents of ovn-kubernetes write, which have the same users while a cluster changes over.
+const WRITTEN_BY_OTHER_AGENTS: [&str; 5] = [
+    "k8s.ovn.org/node-mgmt-port-mac-addresses",
+    "k8s.ovn.org/node-mgmt-port",
+    "k8s.ovn.org/bridge-egress-ips",
+    "k8s.ovn.org/secondary-host-egress-ips",
+    "k8s.ovn.org/node-ingress-snat-exclude-subnets",
 ];
 
 /// The part of an AdmissionReview's `request` that decides.
@@ -231,7 +239,8 @@ fn annotations_only(case: &Case) -> Option<String> {
 }
 
 fn written_by_agents(case: &Case) -> Option<String> {
-    unless(case.changed.iter().all(|key| WRITTEN_BY_AGENTS.contains(key)), || {
+    let is_agents = |key: &&str| WRITTEN_BY_AGENTS.contains(key) || WRITTEN_BY_OTHER_AGENTS.contains(key);
+    unless(case.changed.iter().all(is_agents), || {
         format!("the node agent may not change the annotations {}", case.changed.join(", "))
     })
 }
