@@ -45,10 +45,13 @@ closed() {
   ovsdb-tool transact "$file" "[\"$name\"]" >/dev/null ||
     die "cannot change $file: see the line above; if another server has it open, such as one on the host, stop that"
 }
-# Whether the file has another schema than this release; sets `have` and `ours`.
+# Whether the file has another schema than this release; sets `have` and `ours`. No answer, as where memory is short, is not taken for no.
 differs() {
-  [ "$(ovsdb-tool db-is-standalone "$file" && ovsdb-tool needs-conversion "$file" "$schema")" = yes ] || return 1
-  have=$(ovsdb-tool db-version "$file") ours=$(ovsdb-tool schema-version "$schema")
+  case $(ovsdb-tool needs-conversion "$file" "$schema") in
+    no) return 1 ;;
+    yes) ! have=$(ovsdb-tool db-version "$file") || ! ours=$(ovsdb-tool schema-version "$schema") || return 0 ;;
+  esac
+  die "cannot read $file, which stays as it is: see the line above; if it is damaged, put a backup in its place. The kubelet starts this container again"
 }
 # The file has the schema of this release, or a newer one: converting it to an older one would delete what only the newer one has.
 converted() {
