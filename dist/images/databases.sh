@@ -3,6 +3,9 @@
 # OVN's programs, are the caller's, and so is listening ADDRESS DATABASE PORT, which runs once a database alone can be reached.
 # shellcheck shell=sh
 RUN=/var/run/ovn
+# the kernel keeps signals from a container's process 1 that it does not handle: while the script waits, a pod would take its whole grace
+# period to end, and watch_directory could not end it
+[ $$ != 1 ] || trap 'exit 143' TERM
 say() { echo "$(basename "$0"): $*" >&2; }
 die() { fail 1 "$*"; }
 fail() { # CODE MESSAGE
