@@ -74,7 +74,7 @@ impl Controller {
     pub async fn step(&mut self, objects: &mut Objects, annotations_first: bool) -> Option<Write> {
         let news = stored_interconnection(&self.nb.cache(), &self.world);
         self.take(news.into_iter().collect());
-        while self.left != Some(Left::Nothing) {
+        while !matches!(self.left, Some(Left::Nothing | Left::Ways)) {
             self.owner_index.note(&self.dirty, &self.world);
             let txn = self.plan(true);
             if !txn.is_empty() {
@@ -84,6 +84,12 @@ impl Controller {
         loop {
             if annotations_first && !self.patches.is_empty() {
                 return Some(self.annotate(objects));
+            }
+            if self.dirty.is_empty() && self.left == Some(Left::Ways) {
+                let txn = self.plan(true);
+                if !txn.is_empty() {
+                    return Some(self.transact(txn).await);
+                }
             }
             if self.dirty.is_empty() {
                 return (!self.patches.is_empty()).then(|| self.annotate(objects));
@@ -126,8 +132,9 @@ impl Controller {
         let cache = nb.cache();
         let mut diff = Diff::with_limit(&cache, (*rows, ENOUGH.1));
         let mut unused = Some(Vec::new());
+        let keeps_ways = sweeps && batch::has_ways(dirty.iter());
         if sweeps {
-            unused = garbage::collect(&mut diff, &cache, &nb::DATABASE, owner_index.all(), world, true);
+            unused = garbage::collect(&mut diff, &cache, &nb::DATABASE, owner_index.all(), world, true, keeps_ways);
             diff.begin_keys();
         }
         let mut waiting = Vec::new();
@@ -151,7 +158,8 @@ impl Controller {
             }
         }
         if sweeps {
-            *left = Some(unused.map_or(Left::InUse, |unused| garbage::remove_unused(&mut diff, &cache, &unused)));
+            let remove = |unused| garbage::remove_unused(&mut diff, &cache, &unused, keeps_ways);
+            *left = Some(unused.map_or(Left::InUse, remove));
         }
         let txn = diff.into_txn(&nb::DATABASE);
         // a key that waits for a row is planned again after another write

@@ -87,10 +87,10 @@ pub fn take(
     next
 }
 
-/// Whether a sweep should wait until fewer keys are `dirty`: not all of them go into its transaction, for which there may be `others`, and
-/// some are ways to other clusters. It would remove the ways of before, and packets would have none until the last of these is written.
-pub fn go_before_sweep(dirty: &BTreeSet<Key>, others: usize) -> bool {
-    dirty.len() > others && dirty.iter().any(is_prefix)
+/// Whether ways to other clusters are among the keys that are still to be written. A sweep then leaves the ways of before: some of the new
+/// ones may go into a later transaction, and packets would have none until then.
+pub fn has_ways<'a>(mut keys: impl Iterator<Item = &'a Key>) -> bool {
+    keys.any(is_prefix)
 }
 
 /// Takes those out of `failed`, keys that wait for another try, that must change together with whatever is written next: a pod

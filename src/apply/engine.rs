@@ -252,8 +252,7 @@ impl Engine {
         self.read_stored();
         // new rows appear in the same transaction in which old ones go
         let alone = self.sweep.is_alone() || self.most < usize::MAX;
-        let others = if alone || !self.halves.is_empty() { 0 } else { BATCH };
-        if self.sweep.has_turn(now, batch::go_before_sweep(&self.dirty, others)) {
+        if self.sweep.is_due(now) {
             let noted = self.note_all_wants();
             let keys = if alone { None } else { self.take_keys() };
             if let Some(batch) = self.plan(keys.unwrap_or_default(), Some(noted)) {
@@ -346,6 +345,8 @@ impl Engine {
     /// something differs.
     fn plan(&mut self, keys: Vec<Next>, noted: Option<Noted>) -> Option<InFlight> {
         let (sweeps, mut noted) = (noted.is_some(), noted.unwrap_or_default());
+        let others = self.dirty.iter().chain(self.halves.iter().flatten()).chain(&self.failed);
+        let keeps_ways = sweeps && batch::has_ways(keys.iter().map(|next| &next.key).chain(others));
         let Self { world, nb, patches, retries, owner_index, dirty, held, batches, most, resting, .. } = self;
         *batches += 1;
         let now = Instant::now();
@@ -365,7 +366,8 @@ impl Engine {
         let mut diff = cache.as_ref().map(|cache| recreated::diff(cache));
         let mut unused = Some(Vec::new());
         if let (Some(diff), Some(cache)) = (diff.as_mut().filter(|_| sweeps), &cache) {
-            unused = garbage::collect(diff, cache, &nb::DATABASE, owner_index.all(), world, *most == usize::MAX);
+            let at_one_moment = *most == usize::MAX;
+            unused = garbage::collect(diff, cache, &nb::DATABASE, owner_index.all(), world, at_one_moment, keeps_ways);
             let removals = garbage::removals(diff, unused.as_ref());
             if removals > 0 {
                 info!(removals, "removing rows that are no longer wanted");
@@ -410,7 +412,7 @@ impl Engine {
             }
         }
         if let (Some(diff), Some(cache)) = (diff.as_mut().filter(|_| sweeps), &cache) {
-            let remove = |unused| garbage::remove_unused(diff, cache, &unused);
+            let remove = |unused| garbage::remove_unused(diff, cache, &unused, keeps_ways);
             batch.sweeps = Some(unused.map_or(Left::InUse, remove));
         }
         if let (Some(diff), Some(cache)) = (&mut diff, &cache) {
@@ -436,12 +438,7 @@ impl Engine {
         }
         self.resting.add(batch.emptied, Instant::now());
         if let Some(left) = batch.sweeps {
-            if left != Left::InUse {
-                self.sweep.succeeded();
-            }
-            if left != Left::Nothing {
-                self.sweep.removed_a_part(Instant::now());
-            }
+            self.sweep.went(left, Instant::now());
         }
         for (key, _) in batch.keys {
             self.retries.forget(&key, Cause::Rows);

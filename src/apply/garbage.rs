@@ -22,6 +22,8 @@ use crate::owner_index::Owned;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Left {
     Nothing,
+    /// Perhaps ways to other clusters, since new ones are still to be written.
+    Ways,
     /// Rows that affect nobody.
     Unused,
     /// Rows that must be gone before anything new is written.
@@ -33,7 +35,8 @@ pub type Unused<'a> = Vec<(Uuid, &'a Row)>;
 
 /// Adds to `diff` the removal of what is ours, in use, and wanted by no key in `owned`: first the ports of pods that are
 /// gone, then what affects the pods that stay. With `at_one_moment`, the second part is never split: it changes for all
-/// pods together. Returns what may go later; `None`: the transaction is full, and more in use is left.
+/// pods together. With `keeps_ways`, rows of interconnection stay. Returns what may go later; `None`: the transaction is full, and more
+/// in use is left.
 pub fn collect<'a, 'b>(
     diff: &mut Diff<'_>,
     cache: &'b Cache,
@@ -41,8 +44,9 @@ pub fn collect<'a, 'b>(
     owned: impl Iterator<Item = &'a Owned>,
     world: &World,
     at_one_moment: bool,
+    keeps_ways: bool,
 ) -> Option<Unused<'b>> {
-    let wanted = Wanted::of(cache, owned, world);
+    let wanted = Wanted::of(cache, owned, world, keeps_ways);
     for (switch, port) in wanted.ports_of_gone_pods(cache) {
         if diff.is_full() {
             return None;
@@ -85,15 +89,15 @@ pub fn removals(diff: &Diff<'_>, unused: Option<&Unused<'_>>) -> usize {
     diff.removals() + unused.count()
 }
 
-/// Adds the removal of as many of these as the transaction has room for.
-pub fn remove_unused(diff: &mut Diff<'_>, cache: &Cache, unused: &Unused<'_>) -> Left {
+/// Adds the removal of as many of these as the transaction has room for. `keeps_ways`: as for [`collect`].
+pub fn remove_unused(diff: &mut Diff<'_>, cache: &Cache, unused: &Unused<'_>, keeps_ways: bool) -> Left {
     for (uuid, row) in unused {
         if diff.is_full() {
             return Left::Unused;
         }
         remove(diff, cache, *uuid, row);
     }
-    Left::Nothing
+    if keeps_ways { Left::Ways } else { Left::Nothing }
 }
 
 /// Notes what the database says about all nodes. `stays`: whether a router is wanted.
@@ -130,17 +134,17 @@ struct Wanted<'a> {
     rows: HashSet<Uuid>,
     members: HashMap<(Uuid, ColumnId), BTreeSet<Atom>>,
     takeover: Takeover<'a>,
-    /// Rows of interconnection stay: it is not known yet what should exist.
+    /// Rows of interconnection stay: it is not known yet what should exist, or not all of that does.
     keeps_joined: bool,
 }
 
 impl<'a> Wanted<'a> {
-    fn of<'b>(cache: &Cache, owned: impl Iterator<Item = &'b Owned>, world: &'a World) -> Self {
+    fn of<'b>(cache: &Cache, owned: impl Iterator<Item = &'b Owned>, world: &'a World, keeps_ways: bool) -> Self {
         let mut wanted = Self {
             rows: HashSet::new(),
             members: HashMap::new(),
             takeover: Takeover::new(&world.settings),
-            keeps_joined: !world.joined.is_known(),
+            keeps_joined: keeps_ways || !world.joined.is_known(),
         };
         for owned in owned {
             wanted.rows.extend(owned.rows.iter().filter_map(|key| existing(cache, key)));

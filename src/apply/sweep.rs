@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::garbage::Left;
+
 /// The time from a reason to sweep (another program changed our rows, or a sweep failed) to the sweep.
 const DELAY: Duration = Duration::from_secs(1);
 /// The longest such time while sweeps are refused that go alone.
@@ -49,15 +51,6 @@ impl Sweep {
         self.due.is_some_and(|due| due <= now)
     }
 
-    /// Whether a sweep is to be planned now. One that is due while keys `go_first` is put off, unless they wait for it: they may differ
-    /// in nothing, and then no transaction ends after which it would be looked at again.
-    pub(crate) fn has_turn(&mut self, now: Instant, go_first: bool) -> bool {
-        if go_first && self.is_clean() && self.is_due(now) {
-            self.due = Some(now + self.delay());
-        }
-        self.is_due(now)
-    }
-
     /// Notes that a sweep is being planned; returns whether it is the first.
     pub(crate) fn begin(&mut self) -> bool {
         self.due = None;
@@ -73,15 +66,19 @@ impl Sweep {
         self.refusals >= REFUSALS
     }
 
-    pub(crate) fn succeeded(&mut self) {
-        // what others have put back since it began is left to the next one
-        self.holds_keys &= self.due.is_some();
-        (self.stage, self.refusals) = (Stage::Clean, 0);
-    }
-
-    /// A transaction has removed a part. The next one goes on with it.
-    pub(crate) fn removed_a_part(&mut self, now: Instant) {
-        self.due = Some(now);
+    /// A sweep was written, but for what it `left`. The next one goes on with that; ways to other clusters have time until new ones are
+    /// written.
+    pub(crate) fn went(&mut self, left: Left, now: Instant) {
+        if left != Left::InUse {
+            // what others have put back since it began is left to the next one
+            self.holds_keys &= self.due.is_some();
+            (self.stage, self.refusals) = (Stage::Clean, 0);
+        }
+        match left {
+            Left::Nothing => {}
+            Left::Ways => self.request(now),
+            Left::Unused | Left::InUse => self.due = Some(now),
+        }
     }
 
     /// A sweep was not written. `is_claim`: the claim to write was sent in its place, and nothing of it yet.
@@ -147,7 +144,7 @@ mod tests {
         sweep.request(now);
         assert!(!sweep.is_due(now) && sweep.is_due(now + DELAY));
         assert!(!sweep.begin(), "the second one is not the first");
-        sweep.succeeded();
+        sweep.went(Left::Nothing, now);
         assert!(sweep.is_clean());
     }
 
@@ -157,31 +154,27 @@ mod tests {
         let now = Instant::now();
         let mut sweep = Sweep::new(now);
         sweep.begin();
-        sweep.removed_a_part(now);
+        sweep.went(Left::InUse, now);
         assert!(sweep.is_due(now) && !sweep.is_clean(), "the first one does");
         sweep.begin();
-        sweep.succeeded();
-        sweep.removed_a_part(now);
+        sweep.went(Left::Unused, now);
+        assert!(sweep.is_due(now) && sweep.is_clean());
         sweep.begin();
         sweep.was_refused(now);
         assert!(sweep.is_clean());
     }
 
     #[test]
-    fn a_sweep_that_keys_go_before_is_due_again() {
+    fn a_sweep_that_left_ways_goes_on_later() {
         let now = Instant::now();
         let mut sweep = Sweep::new(now);
-        assert!(sweep.has_turn(now, true), "keys wait for the first one");
         sweep.begin();
-        sweep.succeeded();
-        assert!(!sweep.has_turn(now, true) && sweep.due().is_none());
-        sweep.request(now);
-        let due = now + DELAY;
-        assert!(!sweep.has_turn(due, true));
-        assert_eq!(sweep.due(), Some(due + DELAY));
-        assert!(sweep.has_turn(due + DELAY, false));
-        sweep.request_before_keys(now);
-        assert!(sweep.has_turn(due, true), "keys wait for it");
+        sweep.went(Left::Ways, now);
+        assert!(sweep.is_clean(), "no key waits for that");
+        assert_eq!(sweep.due(), Some(now + DELAY));
+        sweep.begin();
+        sweep.went(Left::Nothing, now);
+        assert_eq!(sweep.due(), None);
     }
 
     #[test]
@@ -195,7 +188,7 @@ mod tests {
             assert!(sweep.is_due(now));
         }
         assert!(sweep.is_alone());
-        sweep.succeeded();
+        sweep.went(Left::Nothing, now);
         assert!(!sweep.is_alone());
         sweep.was_refused(now);
         assert!(sweep.is_alone());
@@ -216,7 +209,7 @@ mod tests {
         }
         assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30, 30]);
         sweep.begin();
-        sweep.succeeded();
+        sweep.went(Left::Nothing, now);
         sweep.request(now);
         assert_eq!(sweep.due(), Some(now + DELAY));
     }
@@ -227,15 +220,15 @@ mod tests {
         let now = Instant::now();
         let mut sweep = Sweep::new(now);
         sweep.begin();
-        sweep.succeeded();
+        sweep.went(Left::Nothing, now);
         for _ in 0..2 {
             sweep.request_before_keys(now);
             sweep.begin();
             sweep.request_before_keys(now);
-            sweep.succeeded();
+            sweep.went(Left::Nothing, now);
             assert!(!sweep.is_clean() && sweep.is_due(now + DELAY));
             sweep.begin();
-            sweep.succeeded();
+            sweep.went(Left::Nothing, now);
             assert!(sweep.is_clean() && sweep.due().is_none());
         }
     }
@@ -246,14 +239,14 @@ mod tests {
         let now = Instant::now();
         let mut sweep = Sweep::new(now);
         sweep.begin();
-        sweep.succeeded();
+        sweep.went(Left::Nothing, now);
         sweep.request_before_keys(now);
         assert!(!sweep.is_clean() && sweep.is_due(now + DELAY));
         sweep.begin();
         sweep.failed(now, false);
         assert!(!sweep.is_clean() && sweep.is_due(now + DELAY), "it is tried again");
         sweep.begin();
-        sweep.succeeded();
+        sweep.went(Left::Nothing, now);
         assert!(sweep.is_clean());
         sweep.request_before_keys(now);
         let mut refused = 0;

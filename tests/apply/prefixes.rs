@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ovnkube_apply::batch::go_before_sweep;
+use ovnkube_apply::batch::has_ways;
 use ovnkube_model::{Affected, Peers, World};
 use ovnkube_ovn::nb::logical_router_policy as policy;
 use ovnkube_tests::nb::{Release, Server};
@@ -48,15 +48,26 @@ async fn hear(controller: &mut Controller, objects: &mut Objects, prefixes: &[&s
     steps
 }
 
-#[tokio::test]
-async fn packets_take_no_other_way_between_two_transactions() {
-    let server = Server::new(Release::Lts);
+/// A cluster that is joined.
+fn joined() -> Objects {
     let mut objects = Objects::default();
     objects.put(node("n1"));
     objects.put(json!({
         "kind": "ConfigMap", "metadata": {"namespace": "kube-system", "name": "ovn-ic-config"},
         "data": {"enable-ic": "true", "az-name": "az1", "ic-db-host": "192.168.65.3", "gw-nodes": "n1", "auto-route": "true"},
     }));
+    objects
+}
+
+/// Whether packets have a way to all of [`WHOLE`].
+fn reaches_all(prefixes: &BTreeSet<String>) -> bool {
+    prefixes.contains(WHOLE) || HALVES.iter().all(|half| prefixes.contains(*half))
+}
+
+#[tokio::test]
+async fn packets_take_no_other_way_between_two_transactions() {
+    let server = Server::new(Release::Lts);
+    let mut objects = joined();
     let mut controller = Controller::start(Settings::default().network(), server.client().await, &objects);
     controller.batch = 1;
     hear(&mut controller, &mut objects, &[]).await;
@@ -68,21 +79,32 @@ async fn packets_take_no_other_way_between_two_transactions() {
     hear(&mut controller, &mut objects, &[WHOLE]).await;
     for prefixes in [&HALVES[..], &[WHOLE]] {
         for step in hear(&mut controller, &mut objects, prefixes).await {
-            let reaches_all = step.contains(WHOLE) || HALVES.iter().all(|half| step.contains(*half));
-            assert!(reaches_all, "{step:?} on the way to {prefixes:?}");
+            assert!(reaches_all(&step), "{step:?} on the way to {prefixes:?}");
         }
     }
 }
 
-/// A sweep removes the ways of before, which changed while no master ran.
-#[test]
-fn a_sweep_waits_until_the_last_new_ways_go_with_it() {
-    let world = World::new(Settings::default().network(), kinds());
-    let mut dirty = BTreeSet::new();
-    ovnkube_plan::affected(&Affected::Node("n1".into()), &world, &mut dirty);
-    assert!(!dirty.is_empty() && !go_before_sweep(&dirty, 0), "none is a way");
-    for prefix in HALVES {
-        ovnkube_plan::affected(&Affected::Prefix(prefix.parse().unwrap()), &world, &mut dirty);
+/// Its first sweep leaves the ways of before until the last new one is there, in however many transactions.
+#[tokio::test]
+async fn a_master_that_starts_takes_no_way_away_before_the_new_ones_are_there() {
+    let server = Server::new(Release::Lts);
+    let mut objects = joined();
+    for prefixes in [&[WHOLE][..], &HALVES, &[WHOLE]] {
+        let mut controller = Controller::start(Settings::default().network(), server.client().await, &objects);
+        controller.batch = 1;
+        let had_all = reaches_all(&written(&controller));
+        for step in hear(&mut controller, &mut objects, prefixes).await {
+            assert!(!had_all || reaches_all(&step), "{step:?} on the way to {prefixes:?}");
+        }
     }
-    assert!(go_before_sweep(&dirty, dirty.len() - 1) && !go_before_sweep(&dirty, dirty.len()));
+}
+
+#[test]
+fn ways_are_known_among_other_keys() {
+    let world = World::new(Settings::default().network(), kinds());
+    let mut keys = BTreeSet::new();
+    ovnkube_plan::affected(&Affected::Node("n1".into()), &world, &mut keys);
+    assert!(!keys.is_empty() && !has_ways(keys.iter()));
+    ovnkube_plan::affected(&Affected::Prefix(WHOLE.parse().unwrap()), &world, &mut keys);
+    assert!(has_ways(keys.iter()));
 }
