@@ -95,11 +95,18 @@ pub fn has_ways<'a>(mut keys: impl Iterator<Item = &'a Key>) -> bool {
 
 /// Takes those out of `failed`, keys that wait for another try, that must change together with whatever is written next: a pod
 /// that is gone still has its port, and its address may be a new pod's by now; a node that is gone still has its switch and its
-/// gateway, and its subnet and its number may be a new node's.
-pub fn take_along(failed: &mut BTreeSet<Key>, world: &World, cache: Option<&Cache>) -> BTreeSet<Key> {
+/// gateway, and its subnet and its number may be a new node's. With ways to other clusters that are `dirty` go all others: these may go
+/// because those come, and packets would have none until a wait is over that may be long.
+pub fn take_along(
+    failed: &mut BTreeSet<Key>,
+    dirty: &BTreeSet<Key>,
+    world: &World,
+    cache: Option<&Cache>,
+) -> BTreeSet<Key> {
+    let ways_go = has_ways(dirty.iter());
     let goes_along = |key: &Key| match access(key, world) {
         Access::Says => true,
-        Access::Nothing => matches!(key, Key::Topology(_) | Key::Gateways(_)),
+        Access::Nothing => matches!(key, Key::Topology(_) | Key::Gateways(_)) || (ways_go && is_prefix(key)),
         Access::Concerns(row) => exists(&row, cache),
     };
     let (along, others) = std::mem::take(failed).into_iter().partition(goes_along);

@@ -324,7 +324,8 @@ impl Engine {
         let cache = self.nb.as_ref().map(|nb| nb.client.cache());
         let limits = Limits { others: BATCH, all: self.most };
         if !self.dirty.is_empty() {
-            self.dirty.append(&mut batch::take_along(&mut self.failed, &self.world, cache.as_deref()));
+            let mut along = batch::take_along(&mut self.failed, &self.dirty, &self.world, cache.as_deref());
+            self.dirty.append(&mut along);
         }
         batch::take(&mut self.dirty, limits, &self.world, &self.owner_index, cache.as_deref())
     }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use ovnkube_apply::batch::has_ways;
-use ovnkube_model::{Affected, Peers, World};
+use ovnkube_apply::batch::{has_ways, take_along};
+use ovnkube_model::{Affected, ObjectKey, Peers, World};
 use ovnkube_ovn::nb::logical_router_policy as policy;
 use ovnkube_tests::nb::{Release, Server};
 use ovnkube_tests::objects::{kinds, node};
@@ -107,4 +107,21 @@ fn ways_are_known_among_other_keys() {
     assert!(!keys.is_empty() && !has_ways(keys.iter()));
     ovnkube_plan::affected(&Affected::Prefix(WHOLE.parse().unwrap()), &world, &mut keys);
     assert!(has_ways(keys.iter()));
+}
+
+/// Else one that goes could be removed long before that which replaces it is tried again.
+#[test]
+fn ways_that_failed_go_along_with_others() {
+    let world = World::new(Settings::default().network(), kinds());
+    let keys = |affected| {
+        let mut keys = BTreeSet::new();
+        ovnkube_plan::affected(&affected, &world, &mut keys);
+        keys
+    };
+    let way = |prefix: &str| keys(Affected::Prefix(prefix.parse().unwrap()));
+    let mut failed = way(HALVES[0]);
+    let service = Affected::Service(ObjectKey { namespace: "a".into(), name: "s".into() });
+    assert!(take_along(&mut failed, &keys(service), &world, None).is_empty(), "they wait alone");
+    assert_eq!(take_along(&mut failed, &way(WHOLE), &world, None), way(HALVES[0]));
+    assert!(failed.is_empty());
 }
