@@ -204,10 +204,38 @@ impl Candidates {
         if lived > PROVEN {
             (candidate.due, candidate.wait) = (Instant::now(), AGAIN);
         } else {
-            candidate.due = Instant::now() + candidate.wait;
+            // a leader that is none any more may be elected again within a second; until then it is watched, and sends no rows
+            let is_first = candidate.wait == AGAIN;
+            let wait = if is_first && fault.may_pass() { Duration::ZERO } else { candidate.wait };
+            candidate.due = Instant::now() + wait;
             candidate.wait = LONGEST_WAIT.min(candidate.wait * 2);
         }
         let remote = &candidate.remote;
         tracing::warn!(database = shared.options.database.name, %remote, error = %fault, "database session ended");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ovnkube_ovn::nb;
+
+    use super::*;
+    use crate::options::Options;
+
+    /// An election may be followed by another one.
+    #[tokio::test(start_paused = true)]
+    async fn a_leader_that_is_none_any_more_is_watched_at_once() {
+        let remote = Remote::Unix("member".into());
+        let shared = Shared::new(Options::new(&nb::DATABASE, vec![remote.clone()]));
+        let waits = |fault: &Fault| {
+            let mut candidates = Candidates::new(std::slice::from_ref(&remote));
+            let mut wait = || {
+                candidates.ended(&shared, 0, fault, Duration::from_millis(300));
+                (candidates.0[0].due - Instant::now()).as_secs()
+            };
+            [wait(), wait(), wait(), wait(), wait()]
+        };
+        assert_eq!(waits(&Fault::NotLeader), [0, 2, 4, 8, 8], "but not again and again");
+        assert_eq!(waits(&Fault::Eof), [1, 2, 4, 8, 8]);
     }
 }
