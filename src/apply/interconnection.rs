@@ -103,11 +103,7 @@ impl Offers {
     }
 
     pub(crate) fn update(&self, affected: &Affected, world: &World) {
-        let concerns = matches!(
-            affected,
-            Affected::Everything | Affected::Interconnection | Affected::Node(_) | Affected::Namespace(_)
-        );
-        if !concerns || !world.is_settled() {
+        if !concerns_offer(affected) || !world.is_settled() {
             return;
         }
         let new = Says::of(world);
@@ -125,6 +121,16 @@ impl Offers {
             }
             differs
         });
+    }
+}
+
+/// Whether what the cluster offers may be something else now. Only one namespace says something about it; to look at all nodes for each
+/// of many new ones would delay their pods.
+fn concerns_offer(affected: &Affected) -> bool {
+    match affected {
+        Affected::Everything | Affected::Interconnection | Affected::Node(_) => true,
+        Affected::Namespace(name) => name.as_ref() == World::SYSTEM,
+        _ => false,
     }
 }
 
@@ -418,6 +424,13 @@ mod tests {
     use tokio::time::{Instant, timeout};
 
     use super::*;
+
+    #[test]
+    fn of_namespaces_only_the_one_with_the_clusters_uid_concerns_what_is_offered() {
+        let concerns = |name: &str| concerns_offer(&Affected::Namespace(name.into()));
+        assert!(concerns(World::SYSTEM) && !concerns("a"));
+        assert!(concerns_offer(&Affected::Node("n1".into())) && concerns_offer(&Affected::Interconnection));
+    }
 
     #[tokio::test(start_paused = true)]
     async fn what_is_wanted_waits_for_a_silent_database_for_a_while() {
