@@ -307,6 +307,7 @@ impl Session {
         let (is_settled, vacated, known) = (settled <= now, &self.vacated, Some(&known));
         let moment = Moment { is_settled, now: seconds(), vacated, stale: &stale, known, is_partial };
         let all = self.with_databases(|databases| step(&self.offer, databases, Some(&self.nb.cache()), moment));
+        let took = now.elapsed();
         let Step { mut claims, offers, mut chassis, mut peers, numbers, open, idle, stale, goes_on, .. } = all;
         let is_soon = all.is_soon;
         self.pace.has_one_name = all.has_one_name;
@@ -354,7 +355,9 @@ impl Session {
         let is_told = self.told.as_ref() == Some(&peers);
         let has_writes = [&claims, &offers, &chassis].iter().any(|txn| !txn.is_empty());
         // the first step after an edit here follows that
-        if self.told.is_some() && (has_writes || !is_told) {
+        if !has_writes && is_told {
+            self.pace.note_in_vain(now + took, took);
+        } else if self.told.is_some() {
             self.pace.note(now);
         }
         if !is_incomplete && !is_told {

@@ -8,14 +8,18 @@ use ovnkube_ovn::ic_sb::route;
 use ovnkube_ovsdb::Event;
 use tokio::time::Instant;
 
-/// Each change counts for so long.
+/// Each change that is followed counts for so long.
 const EACH: Duration = Duration::from_secs(1);
 /// What counts at the same time: as many changes as come at once where clusters join, and more than any edit makes.
 const MOST: Duration = Duration::from_secs(100);
 
+/// A step that led to nothing counts for so many times as long as it took, at most [`EACH`]: rows of others that mean nothing here, and change
+/// all the time, cost this part of a CPU in the end.
+const IN_VAIN: u32 = 10;
+
 /// See the module.
 pub(crate) struct Pace {
-    /// Until when the changes so far count, one after another.
+    /// Until when the steps so far count, one after another.
     until: Instant,
     /// As the last step saw it, the cluster has no earlier name in the shared databases.
     pub(crate) has_one_name: bool,
@@ -43,6 +47,11 @@ impl Pace {
     /// A change was followed.
     pub(crate) fn note(&mut self, now: Instant) {
         self.until = self.until.max(now) + EACH;
+    }
+
+    /// A step led to nothing, and took so long.
+    pub(crate) fn note_in_vain(&mut self, now: Instant, took: Duration) {
+        self.until = self.until.max(now) + EACH.min(took * IN_VAIN);
     }
 }
 
@@ -96,5 +105,21 @@ mod tests {
         let later = end + MOST + EACH;
         (0..100).for_each(|_| pace.note(later));
         assert!(pace.due(later).is_none(), "a hundred at once again");
+    }
+
+    #[test]
+    fn steps_that_lead_to_nothing_take_a_small_part_of_the_time() {
+        let (began, took) = (Instant::now(), Duration::from_millis(20));
+        let (mut pace, mut now, mut steps) = (Pace::new(began), began, 0);
+        while now < began + Duration::from_secs(300) {
+            now = pace.due(now).unwrap_or(now) + took;
+            pace.note_in_vain(now, took);
+            steps += 1;
+        }
+        // a tenth of the time, and what may count at first
+        assert!((1990..=2010).contains(&steps), "{steps}");
+        now = pace.due(now).unwrap_or(now);
+        pace.note_in_vain(now, EACH);
+        assert!(pace.due(now) <= Some(now + EACH), "no longer than a change is awaited");
     }
 }

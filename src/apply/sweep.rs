@@ -8,7 +8,7 @@ use crate::garbage::Left;
 
 /// The time from a reason to sweep (another program changed our rows, or a sweep failed) to the sweep.
 const DELAY: Duration = Duration::from_secs(1);
-/// The longest such time while sweeps are refused that go alone.
+/// The longest such time while sweeps are refused that go alone, or leave ways to other clusters.
 const LONGEST: Duration = Duration::from_secs(30);
 /// After this many sweeps in a row were refused because of keys in their transaction, the next goes without keys.
 const REFUSALS: u32 = 3;
@@ -33,6 +33,8 @@ pub(crate) struct Sweep {
     due: Option<Instant>,
     /// Sweeps in a row that were refused: because of keys in the same transaction, and then alone.
     refusals: u32,
+    /// Sweeps in a row that left ways to other clusters.
+    ways_left: u32,
     /// Others have put back what a sweep had removed, and its addresses may be others' by now: keys wait for the next sweep.
     holds_keys: bool,
 }
@@ -40,7 +42,7 @@ pub(crate) struct Sweep {
 impl Sweep {
     /// The first sweep is due at once.
     pub(crate) fn new(now: Instant) -> Self {
-        Self { stage: Stage::Waiting, due: Some(now), refusals: 0, holds_keys: false }
+        Self { stage: Stage::Waiting, due: Some(now), refusals: 0, ways_left: 0, holds_keys: false }
     }
 
     pub(crate) fn due(&self) -> Option<Instant> {
@@ -75,8 +77,11 @@ impl Sweep {
             (self.stage, self.refusals) = (Stage::Clean, 0);
         }
         match left {
-            Left::Nothing => {}
-            Left::Ways => self.request(now),
+            Left::Nothing => self.ways_left = 0,
+            Left::Ways => {
+                self.request(now);
+                self.ways_left += 1;
+            }
             Left::Unused | Left::InUse => self.due = Some(now),
         }
     }
@@ -103,9 +108,11 @@ impl Sweep {
         self.due = Some(now + self.delay());
     }
 
-    /// From a request to the sweep: twice as long after each one that was refused alone.
+    /// From a request to the sweep: twice as long after each one that was refused alone or left ways to other clusters. A new way may be
+    /// refused again and again.
     fn delay(&self) -> Duration {
-        LONGEST.min(DELAY * (1 << self.refusals.saturating_sub(REFUSALS).min(5)))
+        let in_vain = self.refusals.saturating_sub(REFUSALS).max(self.ways_left);
+        LONGEST.min(DELAY * (1 << in_vain.min(5)))
     }
 
     /// Schedules a sweep; several requests within a moment cost one sweep.
@@ -171,10 +178,18 @@ mod tests {
         sweep.begin();
         sweep.went(Left::Ways, now);
         assert!(sweep.is_clean(), "no key waits for that");
-        assert_eq!(sweep.due(), Some(now + DELAY));
+        let mut pauses = Vec::new();
+        for _ in 0..6 {
+            pauses.push((sweep.due().unwrap() - now).as_secs());
+            sweep.begin();
+            sweep.went(Left::Ways, now);
+        }
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 30], "a way may be refused again and again");
         sweep.begin();
         sweep.went(Left::Nothing, now);
         assert_eq!(sweep.due(), None);
+        sweep.request(now);
+        assert_eq!(sweep.due(), Some(now + DELAY));
     }
 
     #[test]
