@@ -285,15 +285,16 @@ impl<'a> Gateway<'a> {
     ) -> nft::Wanted {
         let ranges = self.ranges_with(service_cidrs);
         let management = mgmt.ips();
-        let guard = nft::Guard { bridge: &site.link.name, ranges: &ranges };
-        let guard = Some(&guard).filter(|_| self.settings.disable_forwarding);
         let parts = nft::Parts {
             mode: self.settings.mode,
+            bridge: &site.link.name,
+            pods: &self.node.cluster_subnets,
+            pods_outside: self.settings.pods_outside,
             subnets: &node.subnets,
             management: &management,
             masquerade: &self.node.masquerade_subnets,
             encap_port: self.settings.encap_port,
-            guard,
+            guard: self.settings.disable_forwarding.then_some(ranges.as_slice()),
         };
         nft::table(&parts, services)
     }

@@ -12,6 +12,7 @@ use std::net::IpAddr;
 
 use ovnkube_model::{Family, GatewayMode, Masquerade};
 
+use super::inside::Inside;
 use crate::databases::Databases;
 use crate::openflow::{Facts, Flows, V6, Vlan, Words};
 use crate::services::{self, Want};
@@ -145,17 +146,12 @@ fn databases(flows: &mut Flows, facts: &Facts<'_>, databases: &Databases) {
     }
 }
 
-/// Drops what comes from outside with an address that only the cluster has: policies would take it for a packet of a pod,
-/// or of the host, which they always allow.
+/// Drops what comes from outside with an address that only the cluster has.
 fn forged(flows: &mut Flows, facts: &Facts<'_>, words: &Words, uplink: u16) {
     let Words { ip, src, .. } = words;
-    let ipv6 = *ip == V6.ip;
-    let of_gateway = facts.masquerade.iter().filter_map(|range| Masquerade::used(*range));
-    // a gateway outside may send what a pod sent to it back to another pod
-    let of_pods = facts.pods.iter().copied().filter(|_| !facts.pods_outside);
-    let ranges = of_gateway.chain(of_pods).filter(|range| range.is_ipv6() == ipv6);
-    let own = facts.management.iter().filter(|own| facts.pods_outside && own.is_ipv6() == ipv6);
-    for source in ranges.map(|range| range.to_string()).chain(own.map(ToString::to_string)) {
+    let Facts { pods, pods_outside, masquerade, management, .. } = facts;
+    let inside = Inside { pods, pods_outside: *pods_outside, masquerade, management };
+    for source in inside.sources(*ip == V6.ip) {
         flows.add(0, 190, &format!("in_port={uplink},{ip},{src}={source}"), "drop");
     }
 }

@@ -1,6 +1,7 @@
 //! The node's gateway: its bridge, and the wanted state of host, nftables and OpenFlow.
 
 pub mod flows;
+mod inside;
 pub mod nft;
 pub mod place;
 pub mod ranges;

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use ovnkube_model::{Family, GatewayMode, Masquerade, Subnet};
 
+use super::inside::Inside;
 use crate::management_port::LINK;
 use crate::services::element::Set;
 use crate::services::nft::Elements;
@@ -19,16 +20,14 @@ pub struct Wanted {
     pub elements: Elements,
 }
 
-/// The links that forward only for the cluster, with `-disable-forwarding`.
-pub struct Guard<'a> {
-    pub bridge: &'a str,
-    /// Ranges of pods, services and masquerade addresses.
-    pub ranges: &'a [Subnet],
-}
-
 /// What the table depends on.
 pub struct Parts<'a> {
     pub mode: GatewayMode,
+    pub bridge: &'a str,
+    /// Of the whole cluster.
+    pub pods: &'a [Subnet],
+    /// See [`super::GatewaySettings::pods_outside`].
+    pub pods_outside: bool,
     /// The node's pod subnets.
     pub subnets: &'a [Subnet],
     /// The management port's addresses.
@@ -36,20 +35,21 @@ pub struct Parts<'a> {
     pub masquerade: &'a [Subnet],
     /// UDP port of the tunnels.
     pub encap_port: u16,
-    /// With `-disable-forwarding`.
-    pub guard: Option<&'a Guard<'a>>,
+    /// With `-disable-forwarding`: the ranges of pods, services and masquerade addresses. Bridge and management port forward
+    /// only for these.
+    pub guard: Option<&'a [Subnet]>,
 }
 
 pub fn table(parts: &Parts<'_>, services: &Want) -> Wanted {
     let mut body = services::nft::body();
     body += &tunnels(parts.encap_port);
     body += &databases();
-    body += &forward_to_pods();
+    body += &forward_to_pods(parts);
     body += &to_pods(parts.management);
     if parts.mode == GatewayMode::Local {
         body += &from_pods(parts.subnets, parts.masquerade);
     }
-    body += &parts.guard.map(forward).unwrap_or_default();
+    body += &parts.guard.map(|ranges| forward(parts.bridge, ranges)).unwrap_or_default();
     Wanted { body, elements: services::nft::elements(services, parts.mode, parts.masquerade) }
 }
 
@@ -77,14 +77,18 @@ fn databases() -> String {
 /// Limits what the host forwards to pods. Pods accept all packets from the management port's address, regardless of
 /// network policies, because the host itself sends from it. So the host forwards to pods only replies and packets that
 /// were translated for a service or host port: not those that a pod sends by way of the host, nor those of an outside
-/// host that uses the node as a router.
-fn forward_to_pods() -> String {
-    let rules = [
-        format!("oifname != \"{LINK}\" return"),
-        "ct state established,related return".to_owned(),
-        "ct status dnat return".to_owned(),
-        "counter drop".to_owned(),
-    ];
+/// host that uses the node as a router. Services that keep the client's address show it to pods: so what comes by any other
+/// link of the host with an address that only the cluster has is dropped too. The gateway's bridge drops that itself.
+fn forward_to_pods(parts: &Parts<'_>) -> String {
+    let Parts { bridge, pods, pods_outside, masquerade, management, .. } = *parts;
+    let inside = Inside { pods, pods_outside, masquerade, management };
+    let mut rules = vec![format!("oifname != \"{LINK}\" return")];
+    for (family, ipv6) in [("ip", false), ("ip6", true)] {
+        let forged =
+            |source| format!("iifname != \"{LINK}\" iifname != \"{bridge}\" {family} saddr {source} counter drop");
+        rules.extend(inside.sources(ipv6).into_iter().map(forged));
+    }
+    rules.extend(["ct state established,related return", "ct status dnat return", "counter drop"].map(str::to_owned));
     chain("mgmtport-forward", "type filter hook forward priority filter", &rules)
 }
 
@@ -116,10 +120,10 @@ fn from_pods(subnets: &[Subnet], masquerade: &[Subnet]) -> String {
 }
 
 /// Forwards packets that enter or leave by the gateway only if they are from or to the cluster.
-fn forward(guard: &Guard<'_>) -> String {
-    let links = format!("{{ \"{}\", \"{}\" }}", guard.bridge, LINK);
+fn forward(bridge: &str, ranges: &[Subnet]) -> String {
+    let links = format!("{{ \"{bridge}\", \"{LINK}\" }}");
     let mut rules = vec![format!("iifname != {links} oifname != {links} return")];
-    for range in guard.ranges {
+    for range in ranges {
         let family = if range.is_ipv6() { "ip6" } else { "ip" };
         rules.extend(["saddr", "daddr"].map(|end| format!("{family} {end} {range} return")));
     }

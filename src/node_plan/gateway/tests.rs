@@ -252,6 +252,7 @@ fn nftables_of_each_mode() {
     let subnets = ["10.128.0.0/23", "fd00:10::/64"].map(|s| s.parse().unwrap());
     let management = ["10.128.0.2", "fd00:10::2"].map(|s| s.parse().unwrap());
     let masquerade = ["169.254.169.0/29".parse().unwrap()];
+    let pods = ["10.128.0.0/14", "fd00:10::/48"].map(|s| s.parse().unwrap());
     let shared = "\
 \tchain mgmtport-snat {
 \t\ttype nat hook postrouting priority srcnat; policy accept;
@@ -287,18 +288,25 @@ fn nftables_of_each_mode() {
 \tchain mgmtport-forward {
 \t\ttype filter hook forward priority filter; policy accept;
 \t\toifname != \"ovn-k8s-mp0\" return
-\t\tct state established,related return
+FORGED\t\tct state established,related return
 \t\tct status dnat return
 \t\tcounter drop
 \t}
 ";
-    let services = format!("{}{walls}", services::nft::body());
-    let table = |mode, guard| {
-        let (subnets, management, masquerade) = (&subnets[..], &management[..], &masquerade[..]);
-        let parts = nft::Parts { mode, subnets, management, masquerade, encap_port: 6081, guard };
-        nft::table(&parts, &Want::default()).body
+    let forged = |sources: &[&str]| {
+        let others = "\t\tiifname != \"ovn-k8s-mp0\" iifname != \"br-ex\"";
+        let rule = |source: &&str| format!("{others} {source} counter drop\n");
+        let rules = sources.iter().map(rule).collect::<Vec<_>>().concat();
+        format!("{}{}", services::nft::body(), walls.replace("FORGED", &rules))
     };
-    let body = |mode| table(mode, None);
+    let services = forged(&["ip saddr 169.254.169.0/29", "ip saddr 10.128.0.0/14", "ip6 saddr fd00:10::/48"]);
+    let (subnets, management, masquerade) = (&subnets[..], &management[..], &masquerade[..]);
+    let (mode, bridge, pods_outside, encap_port) = (GatewayMode::Shared, "br-ex", false, 6081);
+    let pods = &pods[..];
+    let parts =
+        nft::Parts { mode, bridge, pods, pods_outside, subnets, management, masquerade, encap_port, guard: None };
+    let table = |parts: &nft::Parts<'_>| nft::table(parts, &Want::default()).body;
+    let body = |mode| table(&nft::Parts { mode, ..parts });
     assert_eq!(body(GatewayMode::Shared), format!("{services}{shared}"));
     assert_eq!(body(GatewayMode::Local), format!("{services}{shared}{local}"));
     let forward = "\
@@ -312,8 +320,10 @@ fn nftables_of_each_mode() {
 \t\tcounter drop
 \t}
 ";
-    let guard = nft::Guard { bridge: "br-ex", ranges: &subnets };
-    assert_eq!(table(GatewayMode::Shared, Some(&guard)), format!("{services}{shared}{forward}"));
+    assert_eq!(table(&nft::Parts { guard: Some(subnets), ..parts }), format!("{services}{shared}{forward}"));
+    // pods' addresses may come from outside then
+    let own = forged(&["ip saddr 169.254.169.0/29", "ip saddr 10.128.0.2", "ip6 saddr fd00:10::2"]);
+    assert_eq!(table(&nft::Parts { pods_outside: true, ..parts }), format!("{own}{shared}"));
 }
 
 /// As `nft -a list table` shows them, with similar rules of other programs, which stay.
