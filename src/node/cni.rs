@@ -7,7 +7,7 @@
 //! ```
 //! A sandbox has one interface. Requests for another one change nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -340,11 +340,19 @@ impl Cni {
         .await
     }
 
-    /// Removes ports whose link vanished with its pod while the agent did not run. Looks up links one
-    /// by one: a list of all may miss one while others are added and removed. Returns why some stay.
-    pub(crate) async fn remove_dead_ports(&self) -> Vec<Error> {
+    /// Removes ports whose link vanished with its pod, without a DEL. `of_pods`: also of a pod that is on the node, whose
+    /// link an ADD may be about to make again. Looks up each link that seems to be gone: a list of all may miss one while
+    /// others are added and removed. Returns why some stay.
+    pub(crate) async fn remove_dead_ports(&self, of_pods: bool) -> Vec<Error> {
+        let links: HashSet<String> = match self.here.links().await {
+            Ok(links) => links.into_iter().map(|link| link.name).collect(),
+            Err(error) => return vec![error.into()],
+        };
+        let kept = if of_pods { HashSet::new() } else { self.pods.port_names() };
+        let mut ports = self.ovs.pod_ports();
+        ports.retain(|port| !links.contains(&port.link) && !kept.contains(&port.iface_id));
         let mut errors = Vec::new();
-        for port in self.ovs.pod_ports() {
+        for port in ports {
             let queue = self.locks.queue(&port.sandbox);
             // a running request decides itself
             let Ok(_guard) = queue.lock.try_lock() else { continue };
@@ -362,6 +370,7 @@ impl Cni {
     async fn remove_if_dead(&self, port: &PodPort) -> Result<()> {
         if self.here.link(&port.link).await?.is_none() {
             self.ovs.unplug(&[&port.sandbox]).await?;
+            self.locks.release(&port.sandbox);
             tracing::info!(port = port.link, pod = port.iface_id, "removed the port of a dead sandbox");
         }
         Ok(())

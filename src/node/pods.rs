@@ -1,6 +1,6 @@
 //! The pods of this node, as far as wiring needs them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ipnetwork::IpNetwork;
@@ -84,6 +84,11 @@ impl Pods {
 
     pub(crate) fn get(&self, key: &PodKey) -> Option<PodOnNode> {
         self.lock().pods.get(key).cloned()
+    }
+
+    /// The logical ports of all pods.
+    pub(crate) fn port_names(&self) -> HashSet<String> {
+        self.lock().pods.keys().map(PodKey::port_name).collect()
     }
 
     /// Ticks as if something had changed.

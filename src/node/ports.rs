@@ -256,7 +256,7 @@ mod tests {
         cache
     }
 
-    /// DEL, GC and the look for dead sandboxes at the start of the agent have only the row.
+    /// DEL, GC and the look for dead sandboxes have only the row.
     #[test]
     fn a_row_that_lost_its_logical_port_is_removed_with_its_sandbox() {
         let cache = cache(&[

@@ -120,10 +120,10 @@ impl<'a> Reconciler<'a> {
         loop {
             // if a comparison hangs, the time since the last one shows it
             self.health.set_programmed(false);
-            dead_ports.remove(&self.cni).await;
+            let are_gone = dead_ports.remove(&self.cni).await;
             let outcome = self.once().await;
             // a notification follows when something missing appears, but perhaps not after a failure
-            let mut failed = outcome.is_err() || !dead_ports.are_gone;
+            let mut failed = outcome.is_err() || !are_gone;
             let now = outcome.unwrap_or_else(|e| Err(e.to_string()));
             let is_ready = now.is_ok();
             // before it is written: a file that is removed at once must be noticed
@@ -378,27 +378,29 @@ impl Retry {
     }
 }
 
-/// Ports of sandboxes that ended while no agent ran.
+/// Ports of sandboxes that ended without a DEL.
 #[derive(Default)]
 struct DeadPorts {
-    are_gone: bool,
+    /// Those that were there when the agent started are gone.
+    begun: bool,
     /// Why some were there at the last look.
     told: Vec<String>,
 }
 
 impl DeadPorts {
-    /// Removes them, once for each start of the agent; where it cannot, again soon. What cannot be removed is told when it
-    /// changes.
-    async fn remove(&mut self, cni: &Cni) {
-        if self.are_gone {
-            return;
+    /// Removes them, after the start only those of pods that are gone. Returns false when it must be repeated. What cannot be
+    /// removed is told when it changes.
+    async fn remove(&mut self, cni: &Cni) -> bool {
+        if !cni.ovs.is_connected() {
+            return true;
         }
-        let errors: Vec<String> = cni.remove_dead_ports().await.iter().map(ToString::to_string).collect();
+        let errors: Vec<String> = cni.remove_dead_ports(!self.begun).await.iter().map(ToString::to_string).collect();
         for error in errors.iter().filter(|error| !self.told.contains(error)) {
             tracing::warn!(%error, "cannot remove the port of a dead sandbox; trying again");
         }
-        self.are_gone = errors.is_empty();
+        self.begun |= errors.is_empty();
         self.told = errors;
+        self.told.is_empty()
     }
 }
 

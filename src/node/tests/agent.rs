@@ -497,7 +497,7 @@ fn a_second_start_writes_nothing() {
 }
 
 #[test]
-fn ports_of_dead_sandboxes_are_removed_at_start() {
+fn ports_of_dead_sandboxes_are_removed() {
     in_node(|lab| {
         lab.start_all();
         let (alive, dead) = (lab.pod("alive", 3), lab.pod("dead", 4));
@@ -514,6 +514,10 @@ fn ports_of_dead_sandboxes_are_removed_at_start() {
         lab.annotate(&alive);
         result(&lab.shim(&alive, &container("aaaa"), "CHECK"));
         assert!(alive.pings_at_once("10.128.0.2"));
+        // also while the agent runs
+        lab.send(Change::Pod(alive.key(), None));
+        run("ip", &["netns", "del", &alive.netns]);
+        eventually("the port of the pod that is gone to go", || !lab.vsctl("show").contains("aaaa00"));
     });
 }
 
