@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use crate::cni::Cni;
+use crate::conf::CniConf;
 use crate::exchange::{Change, OwnNode, Reports};
 use crate::observe::{Depth, observe};
 use crate::other_clusters::OtherClusters;
@@ -65,8 +66,7 @@ pub async fn run(
     Box::pin(run_at(place, settings, changes, reports, stop)).await
 }
 
-/// Runs the agent until `stop` resolves; then it removes the network configuration, so that the
-/// runtime starts no pods that would not be wired. Running pods keep their network.
+/// Runs the agent until `stop` resolves. Running pods keep their network.
 pub async fn run_at(
     place: Place,
     settings: NodeSettings,
@@ -74,16 +74,27 @@ pub async fn run_at(
     reports: Reports,
     stop: impl Future<Output = ()>,
 ) -> Result<()> {
-    let conf = settings.cni_conf.clone();
+    let (conf, patience) = (settings.cni_conf.clone(), settings.patience);
     let Place { listener, mut socket } = place;
     let outcome = tokio::select! {
         () = stop => Ok(()),
         outcome = serve(settings, listener, &mut socket, changes, reports) => outcome,
     };
+    let left = leave(&conf, &socket, patience);
+    drop(socket);
+    outcome.and(left)
+}
+
+/// Removes the network configuration, so that the runtime starts no pods that would not be wired. But then the kubelet
+/// reports the node not ready at once, and its pods leave their services. So it stays where the runtime uses STATUS, which
+/// fails if no agent has come after a while, and after a reboot.
+fn leave(conf: &CniConf, socket: &Socket, patience: Duration) -> Result<()> {
+    if socket.was_ready_within(patience) {
+        return Ok(());
+    }
     let removed = conf.remove();
     socket.forget_ready();
-    drop(socket);
-    outcome.and(removed)
+    removed
 }
 
 async fn serve(
@@ -214,6 +225,31 @@ pub async fn plan(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn the_configuration_stays_only_where_the_runtime_uses_status() {
+        let dir = std::env::temp_dir().join(format!("ovnkube-leave-{}", std::process::id()));
+        let conf = CniConf { dir: dir.join("net.d"), ..CniConf::default() };
+        let file = conf.dir.join("10-ovn-kubernetes.conflist");
+        let Place { listener: _listener, socket } = Place::at(&dir.join("cni/server.sock")).await.unwrap();
+        let stamp = stamp::path(&dir.join("cni/server.sock"));
+        std::fs::create_dir_all(&conf.dir).unwrap();
+        std::fs::write(&file, "{}").unwrap();
+        // STATUS found the node ready a moment ago
+        stamp::set(&stamp);
+        leave(&conf, &socket, Duration::from_secs(60)).unwrap();
+        assert!(file.exists() && stamp.exists());
+        // it was used, but the node has not been ready for long
+        let long_ago = std::time::SystemTime::now() - Duration::from_secs(61);
+        std::fs::File::options().append(true).open(&stamp).unwrap().set_modified(long_ago).unwrap();
+        leave(&conf, &socket, Duration::from_secs(60)).unwrap();
+        assert!(!file.exists() && !stamp.exists());
+        // it is not used
+        std::fs::write(&file, "{}").unwrap();
+        leave(&conf, &socket, Duration::from_secs(60)).unwrap();
+        assert!(!file.exists());
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
 
     /// An agent that ends closes its socket first, and removes its files then.
     #[tokio::test]

@@ -1,6 +1,6 @@
 //! The network configuration that makes the container runtime use the agent. Its presence makes the
-//! kubelet report the node ready, so it is written when pods can be wired. It stays until the agent
-//! ends: without it a runtime cannot stop pods either.
+//! kubelet report the node ready, so it is written when pods can be wired. It stays while the agent
+//! runs: without it a runtime cannot stop pods either. Where the runtime uses STATUS, it also stays when the agent ends.
 //!
 //! Where the runtime has the plugin `portmap`, it is chained after ours: it implements pods' `hostPort`.
 //!

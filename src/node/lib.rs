@@ -71,7 +71,7 @@ pub use preflight::{HostQuestion, preflight, uplink_addresses};
 pub use reply::{CniResult, Refusal};
 pub use request::Request;
 pub use restore_wait::end_waits;
-pub use server::answers;
+pub use server::{answers, has_been_ready};
 pub use settings::{MtuSettings, NodeSettings};
 pub use subject::Sandbox;
 #[doc(hidden)]

@@ -1,6 +1,7 @@
 //! The unix socket the shim talks to.
 
 use std::fs::{self, File, Metadata, Permissions, TryLockError};
+use std::future::ready;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -88,6 +89,11 @@ impl Socket {
         let _ = fs::remove_file(stamp::path(&self.path));
     }
 
+    /// Whether STATUS has found the node ready within this time. So the runtime uses it.
+    pub(crate) fn was_ready_within(&self, patience: Duration) -> bool {
+        stamp::is_recent(&stamp::path(&self.path), patience)
+    }
+
     fn bind(&mut self) -> Result<UnixListener> {
         let failed = |problem| Error::Socket { path: self.path.clone(), problem };
         match fs::remove_file(&self.path) {
@@ -153,16 +159,29 @@ fn is_locked(file: &File) -> io::Result<bool> {
 
 /// Whether an agent listens at the socket; waits until it answers then, whatever its answer is.
 pub async fn answers(path: &Path) -> Result<bool> {
+    Ok(status(path, "/healthz").await?.is_some())
+}
+
+/// Whether the agent that listens at the socket has found its node ready, now or a short time ago; `None`: none listens.
+pub async fn has_been_ready(path: &Path) -> Result<Option<bool>> {
+    // one of an earlier release does not know the question
+    Ok(status(path, "/readyz").await?.map(|status| status != *b"503"))
+}
+
+/// The status that the agent at the socket answers with; `None`: none listens.
+async fn status(path: &Path, question: &str) -> Result<Option<[u8; 3]>> {
     let failed = |problem| Error::Socket { path: path.to_owned(), problem };
     let mut stream = match UnixStream::connect(path).await {
         Ok(stream) => stream,
-        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => return Ok(false),
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => return Ok(None),
         // it is stopped, and has no room for more connections
         Err(e) => return Err(failed(e)),
     };
-    stream.write_all(b"GET /healthz HTTP/1.0\r\n\r\n").await.map_err(failed)?;
-    stream.read_u8().await.map_err(failed)?;
-    Ok(true)
+    stream.write_all(format!("GET {question} HTTP/1.0\r\n\r\n").as_bytes()).await.map_err(failed)?;
+    stream.read_exact(&mut [0; "HTTP/1.0 ".len()]).await.map_err(failed)?;
+    let mut status = [0; 3];
+    stream.read_exact(&mut status).await.map_err(failed)?;
+    Ok(Some(status))
 }
 
 /// Whether a process listens at the socket, even one that is stopped and has no room for more connections.
@@ -191,6 +210,7 @@ pub(crate) async fn serve(mut listener: UnixListener, socket: &mut Socket, cni: 
         .route("/", post(request))
         // of a process whose tasks run
         .route("/healthz", get(async || StatusCode::OK))
+        .route("/readyz", get(|State(cni): State<Arc<Cni>>| ready(readyz(&cni))))
         // a shim of ovn-kubernetes reports its metrics here; they are ignored, since the agent measures itself
         .route("/metrics", post(async || StatusCode::OK))
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
@@ -205,6 +225,11 @@ pub(crate) async fn serve(mut listener: UnixListener, socket: &mut Socket, cni: 
         tracing::warn!(path = %socket.path.display(), "the CNI socket was removed or replaced; listening at a new one");
         listener = socket.listen_again().await?;
     }
+}
+
+/// Whether this process has wired what pods need: a configuration of the one before may still be there.
+fn readyz(cni: &Cni) -> StatusCode {
+    if cni.health.is_programmed() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }
 }
 
 async fn request(State(cni): State<Arc<Cni>>, body: Bytes) -> Response {
@@ -263,6 +288,31 @@ impl axum::serve::Listener for RootOnly {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::without_switch;
+
+    #[tokio::test]
+    async fn an_agent_is_ready_once_it_has_found_its_node_ready() {
+        let root = std::env::temp_dir().join(format!("ovnkube-readyz-{}", std::process::id()));
+        let path = root.join("cni/server.sock");
+        assert_eq!(has_been_ready(&path).await.unwrap(), None);
+        let (listener, mut socket) = listen(&path).await.unwrap();
+        let cni = Arc::new(without_switch().await);
+        let health = cni.health.clone();
+        let asked = async {
+            assert_eq!(has_been_ready(&path).await.unwrap(), Some(false));
+            assert!(answers(&path).await.unwrap());
+            health.set_programmed(true);
+            assert_eq!(has_been_ready(&path).await.unwrap(), Some(true));
+            // a comparison that has begun
+            health.set_programmed(false);
+            assert_eq!(has_been_ready(&path).await.unwrap(), Some(true));
+        };
+        tokio::select! {
+            outcome = Box::pin(serve(listener, &mut socket, cni)) => panic!("{outcome:?}"),
+            () = asked => {}
+        }
+        fs::remove_dir_all(&root).unwrap();
+    }
 
     #[tokio::test]
     async fn a_socket_that_somebody_removes_is_made_again() {

@@ -165,6 +165,11 @@ pub(crate) async fn answers() -> Result<bool> {
     Ok(ovnkube_node::answers(Path::new(wanted::CNI_SOCKET)).await?)
 }
 
+/// Whether the agent of this host has found its node ready; `None`: none listens.
+pub(crate) async fn has_been_ready() -> Result<Option<bool>> {
+    Ok(ovnkube_node::has_been_ready(Path::new(wanted::CNI_SOCKET)).await?)
+}
+
 /// Says as an Event of the own Node why the agent cannot start, if the API server answers soon.
 pub(crate) async fn tell_refusal(settings: &Settings, name: &str, why: &str) {
     let told = async {

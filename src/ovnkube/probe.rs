@@ -57,10 +57,12 @@ async fn check(settings: &Settings, target: Target) -> Result<()> {
                     file.display()
                 );
             }
-            if !node::answers().await? {
-                bail!("no agent listens at its socket: it has not started yet, or was killed");
+            match node::has_been_ready().await? {
+                Some(true) => Ok(()),
+                // the file may be of the agent before
+                Some(false) => bail!("the agent has not found its node ready for pods; its log says why"),
+                None => bail!("no agent listens at its socket: it has not started yet, or was killed"),
             }
-            Ok(())
         }
         // one that does not listen yet waits for others, such as the API server: it is not to be restarted
         Target::NodeAgentAlive => node::answers().await.map(drop),

@@ -25,6 +25,10 @@ pub(crate) fn answers() -> Ready<Result<bool>> {
     refused("ask the agent of a node")
 }
 
+pub(crate) fn has_been_ready() -> Ready<Result<Option<bool>>> {
+    refused("ask the agent of a node")
+}
+
 pub(crate) fn plan(_: &Settings, name: &str) -> Ready<Result<Vec<String>>> {
     refused(&format!("plan for node {name}"))
 }
