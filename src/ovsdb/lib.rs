@@ -71,7 +71,7 @@ pub use lock::Lock;
 pub use locks::Standing;
 pub use options::{Dial, Options};
 pub use outcome::Reply;
-pub use questions::{NoAnswer, Questions};
+pub use questions::{NoAnswer, Questions, is_listening};
 pub use remote::{Remote, RemoteError};
 pub use state::{State, Stats, Unfit};
 pub use tls::TlsFiles;

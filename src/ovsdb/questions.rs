@@ -2,6 +2,7 @@
 //! Open vSwitch or OVN, which speaks the same protocol.
 
 use std::io;
+use std::path::Path;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -12,6 +13,7 @@ use crate::fault::Fault;
 use crate::frame::Framer;
 use crate::remote::Remote;
 use crate::rpc::{self, Message, RpcError};
+use crate::system::unix_socket;
 use crate::tls::TlsFiles;
 
 /// Longest answer in bytes.
@@ -33,6 +35,15 @@ impl From<Fault> for NoAnswer {
             Fault::Refused { error, .. } => NoAnswer::Refused(error.to_string().trim().to_owned()),
             other => NoAnswer::Failed(other.to_string()),
         }
+    }
+}
+
+/// Whether a process listens at a unix socket. One that stands still takes nobody in: all who have asked it wait in the socket's queue, also
+/// when they have given up, until that is full and whoever asks is turned away. A socket that a dead process left refuses instead.
+pub async fn is_listening(socket: &Path) -> bool {
+    match unix_socket(socket).await {
+        Ok(_) => true,
+        Err(error) => error.kind() == io::ErrorKind::WouldBlock,
     }
 }
 

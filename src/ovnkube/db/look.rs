@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::net::UdpSocket;
-use std::path::Path;
 use std::time::Duration;
 
 use futures::future::{join_all, select_ok};
 use ovnkube_db::{Answer, ClusterStatus, Control, Model, Northd, Observed, Seen};
 use ovnkube_ovn::{Database, sb};
-use ovnkube_ovsdb::{About, Questions, Remote, TlsFiles, is_lock_held};
+use ovnkube_ovsdb::{About, Questions, Remote, TlsFiles, is_listening, is_lock_held};
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -100,7 +99,7 @@ pub(crate) async fn northd_here(place: &Place) -> Option<String> {
     let said = match place::control(&socket, "status", &[], WITHIN).await {
         Ok(said) => said.trim().trim_start_matches("Status: ").to_owned(),
         // a killed one leaves its socket
-        Err(_) if !listens(&socket).await => return None,
+        Err(_) if !is_listening(&socket).await => return None,
         Err(problem) => format!("no answer: {problem}"),
     };
     Some(said.chars().take(80).collect())
@@ -233,12 +232,7 @@ async fn control(place: &Place) -> Option<Control> {
 
 /// Whether a process listens at the control socket, even if it does not answer.
 pub(crate) async fn runs(place: &Place) -> bool {
-    listens(&place.run_file("ctl")).await
-}
-
-async fn listens(socket: &Path) -> bool {
-    let socket = Remote::Unix(socket.to_owned());
-    timeout(WITHIN, ovnkube_ovsdb::Questions::connect(&socket, None)).await.is_ok_and(|connected| connected.is_ok())
+    is_listening(&place.run_file("ctl")).await
 }
 
 /// The answer of a backup has `exclude: DATABASE:TABLE,…`: the tables of this database that it does not copy.
@@ -281,5 +275,28 @@ mod tests {
         ] {
             assert_eq!(backup_of(&text), want, "{text}");
         }
+    }
+    /// A master asks a server each minute. While that stands still, all who have asked wait in the queue of its socket, until it is full.
+    #[tokio::test]
+    async fn a_server_that_stands_still_runs() {
+        let dir = std::env::temp_dir().join(format!("ovnkube-stands-still-{}", std::process::id()));
+        std::fs::create_dir(&dir).unwrap();
+        let run_dir = format!("--nb-run-dir={}", dir.display());
+        let words = ["--config-file=/dev/null", "-init-node=n", &run_dir].map(Into::into);
+        let loaded = ovnkube_config::load(words, |_| None, &ovnkube_config::Places::default());
+        let place = Place::of(&loaded.unwrap().settings, ovnkube_config::Side::North);
+        let socket = tokio::net::UnixSocket::new_stream().unwrap();
+        socket.bind(place.run_file("ctl")).unwrap();
+        let server = socket.listen(1).unwrap();
+        let mut waiting = Vec::new();
+        while let Ok(asked) = tokio::net::UnixStream::connect(place.run_file("ctl")).await {
+            waiting.push(asked);
+        }
+        assert!(runs(&place).await);
+        let problem = control(&place).await.unwrap().problem;
+        assert!(problem.is_some(), "it answers");
+        drop(server);
+        assert!(!runs(&place).await, "only its socket is left");
+        std::fs::remove_dir_all(dir).unwrap();
     }
 }
