@@ -16,6 +16,10 @@
 //! has held it. Others wait as long as they would have waited for that holder. A lease that was never held, as in
 //! dist/yaml, is taken at once, unless it replaces one that was held.
 //!
+//! When etcd is restored from a snapshot, a lease may come back that has gone to another holder since. That one may write until it learns of
+//! this. So a lease that has gone from holder to holder less often than it had before is not free at once, whoever it names, but for a
+//! process that still may write.
+//!
 //! A process that was killed and started again finds the lease in its own name, but marked by another instance. If that
 //! ran on this host, it waits only 2.5 s, the longest that a living process leaves the lease unchanged where the API server
 //! answers soon: one that goes on renewing it is a second process with the same name, and keeps the lease. One of another
@@ -70,8 +74,8 @@ pub(crate) struct Election {
     sent: Option<Sent>,
     /// The lease that we wait for.
     seen: Option<Seen>,
-    /// The uid of the lease that we or others held last.
-    known: Option<String>,
+    /// The lease that we or others held last.
+    known: Option<Known>,
     /// How long a lease without a known holder is left alone: our duration, or the last holder's if that is longer.
     duration: Duration,
     /// How often another process has renewed the lease under our name.
@@ -79,6 +83,18 @@ pub(crate) struct Election {
     /// Of what the lease is held for. A process that hangs must not keep others from its work.
     pulse: Option<Pulse>,
     hangs: bool,
+}
+
+/// What tells a lease from one that was made again, and from an older state of it.
+struct Known {
+    uid: String,
+    transitions: i64,
+}
+
+impl Known {
+    fn of(lease: &Lease) -> Self {
+        Self { uid: lease.metadata.uid.clone(), transitions: lease.transitions() }
+    }
 }
 
 struct Seen {
@@ -273,22 +289,24 @@ impl Election {
         if let Some(seen) = self.seen.as_ref().filter(|seen| seen.version == lease.metadata.resource_version) {
             return seen.free_at;
         }
-        let is_another = self.known.as_ref().is_some_and(|known| *known != lease.metadata.uid);
-        let is_free = if lease.holder().is_empty() && !is_another {
-            true
-        } else if lease.is_unclaimed() {
-            // while we may write, no other process has held it
-            self.may_write()
-        } else {
-            self.candidate.holds(lease)
-        };
+        let is_ours = self.candidate.holds(lease);
+        let is_left = (lease.holder().is_empty() || is_ours) && !self.is_another(lease);
+        // while we may write, no other process has held it
+        let is_free = is_left || (lease.is_unclaimed() || is_ours) && self.may_write();
         if is_free { now } else { now + self.wait(lease) }
+    }
+
+    /// Whether it is not the lease that was held last: it was made again, or etcd was restored from a snapshot.
+    fn is_another(&self, lease: &Lease) -> bool {
+        let is_not = |known: &Known| known.uid != lease.metadata.uid || lease.transitions() < known.transitions;
+        self.known.as_ref().is_some_and(is_not)
     }
 
     /// How long a lease that was just seen to change is left alone.
     fn wait(&self, lease: &Lease) -> Duration {
         let LeaseSettings { identity, retry, .. } = &self.candidate.settings;
-        if lease.holder() == identity && self.twin < TWIN && self.candidate.ran_here(lease) {
+        let is_left_here = lease.holder() == identity && self.candidate.ran_here(lease) && !self.is_another(lease);
+        if is_left_here && self.twin < TWIN {
             return *retry * 5 / 4;
         }
         self.duration.max(Duration::from_secs(lease.seconds().into()))
@@ -347,7 +365,7 @@ impl Election {
             tracing::info!("{identity} holds lease {name}");
             term += 1;
         }
-        self.known = Some(lease.metadata.uid.clone());
+        self.known = Some(Known::of(&lease));
         self.next = Ask::Take(lease);
         (self.sent, self.seen, self.twin) = (None, None, 0);
         let until = Some(began + *renew);
@@ -363,7 +381,7 @@ impl Election {
         let mut holder = NO_HOLDER;
         if !lease.is_unclaimed() {
             holder = lease.holder();
-            self.known = Some(lease.metadata.uid.clone());
+            self.known = Some(Known::of(lease));
             self.duration = self.candidate.settings.lease.max(Duration::from_secs(lease.seconds().into()));
         }
         (self.next, self.sent, self.seen) = (Ask::Read, None, Some(Seen { version, free_at }));
@@ -396,6 +414,82 @@ impl Election {
                 "cannot release the lease: no answer within {} ms; others wait until it runs out",
                 RELEASE_WITHIN.as_millis()
             ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::future::pending;
+
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::json;
+
+    use super::*;
+
+    const LEASE: Duration = Duration::from_secs(10);
+
+    fn election() -> Election {
+        let nobody = |_: Request<Body>| pending::<Result<Response<Body>, Infallible>>();
+        let client = Client::over(kube::Client::new(tower::service_fn(nobody), "default"));
+        let (namespace, name, identity) = ("ns".to_owned(), "lease".to_owned(), "me".to_owned());
+        let [renew, retry] = [8, 2].map(Duration::from_secs);
+        let settings = LeaseSettings { namespace, name, identity, lease: LEASE, renew, retry };
+        Election::new(&client, settings, watch::channel(Leadership::default()).0)
+    }
+
+    /// Holder, instance, how often it has gone to another, and version.
+    fn lease(holder: &str, instance: &str, transitions: i64, version: u64) -> Lease {
+        let annotations = json!({ "ovnkube.io/holder-instance": instance });
+        let metadata = json!({"uid": "u", "resourceVersion": version.to_string(), "annotations": annotations});
+        let spec = json!({
+            "holderIdentity": holder, "leaseDurationSeconds": 10, "leaseTransitions": transitions,
+            "renewTime": "2099-01-01T00:00:00.000000Z",
+        });
+        serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap()
+    }
+
+    /// Whether it takes the lease that it reads.
+    fn takes(election: &mut Election, lease: Lease) -> bool {
+        election.judge(lease);
+        matches!(election.next, Ask::Take(_))
+    }
+
+    /// The holder of now may write until it learns that the lease is of before.
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_that_a_restored_etcd_brings_back_is_waited_for() {
+        let mut election = election();
+        let own = election.candidate.instance.clone();
+        let killed = format!("{}-0011223344556677", own.split_once('-').unwrap().0);
+        for (holder, instance) in [("me", &own), ("me", &killed), ("", &String::new())] {
+            let back = || lease(holder, instance, 3, 30);
+            election.won(lease("me", &own, 3, 30), Instant::now());
+            assert!(!takes(&mut election, lease("other", "other", 4, 40)));
+            assert!(!takes(&mut election, back()), "{instance}");
+            sleep(LEASE.saturating_sub(Duration::from_secs(1))).await;
+            assert!(!takes(&mut election, back()), "{instance}");
+            sleep(Duration::from_secs(1)).await;
+            assert!(takes(&mut election, back()), "{instance}");
+        }
+        // the other gives it back
+        assert!(!takes(&mut election, lease("other", "other", 4, 50)));
+        assert!(takes(&mut election, lease("", "", 4, 51)));
+    }
+
+    /// The holder goes on: the others wait.
+    #[tokio::test(start_paused = true)]
+    async fn the_holder_takes_a_lease_that_a_restored_etcd_brings_back() {
+        let mut election = election();
+        let own = election.candidate.instance.clone();
+        for (holder, is_holder) in [("me", true), ("", true), ("me", false), ("", false)] {
+            election.won(lease("me", &own, 5, 50), Instant::now());
+            if !is_holder {
+                sleep(LEASE).await;
+            }
+            let instance = if holder.is_empty() { "" } else { own.as_str() };
+            assert_eq!(takes(&mut election, lease(holder, instance, 3, 30)), is_holder, "{holder}");
         }
     }
 }

@@ -75,6 +75,11 @@ impl Lease {
         self.spec.renew_time.as_deref().unwrap_or_default()
     }
 
+    /// How often it has gone from one holder to another.
+    pub(crate) fn transitions(&self) -> i64 {
+        self.spec.lease_transitions.unwrap_or_default()
+    }
+
     /// How long the holder has written that it counts on the lease, in seconds.
     pub(crate) fn seconds(&self) -> u32 {
         self.spec.lease_duration_seconds.unwrap_or_default()
@@ -129,7 +134,7 @@ impl Candidate {
         });
         if lease.holder() != self.settings.identity {
             spec["acquireTime"] = json!(time);
-            spec["leaseTransitions"] = json!(lease.spec.lease_transitions.unwrap_or_default() + 1);
+            spec["leaseTransitions"] = json!(lease.transitions().saturating_add(1));
         }
         let metadata = json!({
             "resourceVersion": lease.metadata.resource_version,
