@@ -45,8 +45,9 @@ impl Table {
         let is_left = written.as_ref().is_some_and(as_left);
         // a refused element stays out until it differs or the whole table is written
         let elements = &mut want.elements;
-        self.refused.retain(|refused| elements.get(&refused.element) == Some(&refused.value) && is_left);
-        for refused in &self.refused {
+        let mut refused = self.refused.clone();
+        refused.retain(|refused| elements.get(&refused.element) == Some(&refused.value) && is_left);
+        for refused in &refused {
             elements.remove(&refused.element);
         }
         let none = Elements::new();
@@ -65,25 +66,25 @@ impl Table {
         let generation = nft::generation().await?;
         let mut change = commands(&want.elements);
         if change.is_empty() {
-            self.written = left;
+            (self.written, self.refused) = (left, refused);
             return Ok(led(&self.turned, &want.elements));
         }
         if let Err(e) = nft::change(TABLE, &change).await {
             if !nft::is_refusal(&e) {
                 return Err(e.into());
             }
-            let refused = isolate(have, &want.elements, &commands).await?;
-            if refused.is_empty() {
+            let new = isolate(have, &want.elements, &commands).await?;
+            if new.is_empty() {
                 return Err(e.into());
             }
-            for refused in &refused {
+            for refused in &new {
                 want.elements.remove(&refused.element);
             }
-            self.refused.extend(refused);
+            refused.extend(new);
             change = commands(&want.elements);
             nft::change(TABLE, &change).await?;
         }
-        self.is_there = true;
+        (self.is_there, self.refused) = (true, refused);
         let moved = led(&self.turned, &want.elements);
         // changes that another program made meanwhile must not count as ours
         let shown = nft::list(TABLE).await?;
@@ -102,7 +103,7 @@ impl Table {
         self.is_there
     }
 
-    /// The elements that the kernel refuses.
+    /// The elements that the kernel refused when the table could be written last.
     pub(super) fn refused(&self) -> &[Refused] {
         &self.refused
     }

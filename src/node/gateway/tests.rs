@@ -45,6 +45,29 @@ fn an_element_that_the_kernel_refuses_holds_up_no_other() {
     });
 }
 
+/// Nobody is told that all is well: when the table can be written again, the kernel refuses the same.
+#[test]
+fn a_refused_element_stays_known_while_the_table_cannot_be_written() {
+    apart(async || {
+        let elements =
+            || [external(1, Protocol::Tcp, 80, "10.96.0.1:80"), external(2, Protocol::Tcp, 80, "[fd00::2]:80")];
+        let good = || Wanted { body: services::nft::body(), elements: elements().into() };
+        let bad = || Wanted { body: "no rule\n".to_owned(), ..good() };
+        let mut table = table::Table::default();
+        table.ensure(good()).await.unwrap();
+        let before = table.refused().to_vec();
+        assert_eq!(before.len(), 1);
+        ovnkube_host::nft::delete(TABLE).await.unwrap();
+        assert!(table.ensure(bad()).await.is_err());
+        assert_eq!(table.refused(), before);
+        table.ensure(good()).await.unwrap();
+        assert_eq!(table.refused(), before);
+        let without = Wanted { elements: elements().into_iter().take(1).collect(), ..good() };
+        table.ensure(without).await.unwrap();
+        assert!(table.refused().is_empty());
+    });
+}
+
 /// Connections that could not be ended are still to be ended at the next look, by what is wanted then.
 #[test]
 fn stale_connections_are_reported_until_they_are_ended() {
