@@ -67,7 +67,7 @@ pub use meta::Meta;
 pub use names::{Name, Names, ObjectKey, PodKey};
 pub use namespace::{AclLogging, AclSeverity, Namespace};
 pub use network_policy::fields::PolicyFields;
-pub use network_policy::{Block, Direction, NetworkPolicy, Peer, PolicyPort, Rule};
+pub use network_policy::{Block, Direction, Need, NetworkPolicy, Peer, PolicyPort, Rule};
 pub use network_settings::{NetworkSettings, NodeSelector, Roles};
 pub use node::{Node, NodeFields};
 pub use notice::{About, Notice, Object, Severity};

@@ -4,6 +4,7 @@
 //! entries stays a list, so that an error never means "everything".
 
 pub(crate) mod fields;
+mod need;
 mod size;
 #[cfg(test)]
 mod tests;
@@ -12,10 +13,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::need::Need;
+pub(crate) use self::need::{MOST_NUMBERS, OF_NAMESPACE};
 use crate::{BadField, Family, Name, Protocol, Selector, Subnet};
-
-/// Limit for the numbers that a named port stands for.
-pub(crate) const MOST_NUMBERS: usize = 64;
 
 /// A policy's spec, parsed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +35,9 @@ pub struct NetworkPolicy {
     /// How many numbers each of its named ports may stand for.
     #[serde(default = "most_numbers")]
     pub most_numbers: usize,
+    /// What its rules need.
+    #[serde(default)]
+    pub need: Need,
     pub bad: Vec<BadField>,
 }
 

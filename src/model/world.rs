@@ -22,6 +22,9 @@ mod policies;
 mod policy_index;
 #[cfg(test)]
 mod policy_tests;
+mod room;
+#[cfg(test)]
+mod room_tests;
 mod row_names;
 #[cfg(test)]
 mod row_names_tests;
@@ -151,7 +154,7 @@ impl World {
                     self.affect(Affected::Service(service));
                 }
             }
-            Change::NetworkPolicy(key, policy) => self.apply_policy(key, policy.map(|p| *p)),
+            Change::NetworkPolicy(key, policy) => self.apply_policy(&key, policy.map(|p| *p)),
             // OVN balances any service address, so the ranges do not matter here; routes of hosts are an agent's
             Change::ServiceCidr(..) | Change::ForHosts(_) => {}
             Change::Interconnection(config) => self.apply_interconnection(config),

@@ -355,7 +355,7 @@ impl Flow<'_> {
         };
         let is_common = |set: PodSet| {
             let set = set.with_port(*protocol, name);
-            has_room(&set) && policies.is_common(&set, number, policy.most_numbers)
+            has_room(&set) && policies.is_common(&set, number, policies.most_numbers(key))
         };
         match direction {
             Direction::Ingress => {

@@ -65,10 +65,10 @@ enum NumberOrName {
 
 impl NetworkPolicy {
     pub fn parse(meta: &Meta<'_>, fields: &PolicyFields) -> Self {
-        let mut read = Reader::default();
-        let (about_ingress, about_egress) = read.types(fields);
         let everybody = SelectorFields::default();
         let selector = Selector::parse(fields.pod_selector.as_ref().unwrap_or(&everybody));
+        let mut read = Reader { bad: Vec::new(), size: Size::new(selector.as_ref().ok()) };
+        let (about_ingress, about_egress) = read.types(fields);
         let mut rules = |is_wanted: bool, direction: Direction, rules: &Option<Vec<RuleFields>>| -> Option<Vec<Rule>> {
             is_wanted.then(|| {
                 let rules = rules.iter().flatten().enumerate();
@@ -87,12 +87,12 @@ impl NetworkPolicy {
             egress,
             stateless: meta.annotations.get(keys::ACL_STATELESS).is_some_and(|value| value == "true"),
             most_numbers: read.size.most_numbers(),
+            need: read.size.need(),
             bad: read.bad,
         }
     }
 }
 
-#[derive(Default)]
 struct Reader {
     bad: Vec<BadField>,
     size: Size,
@@ -143,7 +143,8 @@ impl Reader {
         let ports = fields.ports.as_deref().unwrap_or_default();
         let (read_ports, bad_ports) = read_ports(ports);
         let counted = Ports::new(&read_ports);
-        let fits = self.size.count_names(&counted, direction).and_then(|()| match peers {
+        let is_beyond_selectors = peers.is_empty() || peers.iter().any(|peer| peer.ip_block.is_some());
+        let fits = self.size.count_names(&counted, direction, is_beyond_selectors).and_then(|()| match peers {
             [] => self.size.count_everybody(&counted),
             _ if peers.iter().any(|peer| peer.ip_block.is_none()) => self.size.count_selected(&counted),
             _ => Ok(()),

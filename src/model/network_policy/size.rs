@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{Block, Direction, MOST_NUMBERS, Peer, PolicyPort};
+use super::need::{Limit, Need};
+use super::{Block, Direction, Peer, PolicyPort};
 use crate::{Name, Namespaces, PodSet, Protocol, Selector};
 
 /// Limit for all rules of a policy together: the prefixes and selectors that ACLs hold for their peers, for each protocol
@@ -10,21 +11,15 @@ use crate::{Name, Namespaces, PodSet, Protocol, Selector};
 /// else, in the databases and on nodes.
 const MOST_OF_PEERS: usize = 50_000;
 
-/// The same once the numbers of named ports are known, which the pods have.
-const MOST_WITH_NUMBERS: usize = 200_000;
-
-/// Limit for the ACLs and address sets of a policy once these numbers are known. They are written in one transaction; a cluster
-/// of three databases with an election timer of 1 s agrees on 50,000 rows, and never on 100,000.
-const MOST_ROWS: usize = 50_000;
-
-/// Limit for different selectors: each is a set of addresses.
-const MOST_SELECTORS: usize = 2000;
-
-/// Limit for those of them that are for a named port: each is a set of addresses for each number. So many leave room for ACLs.
-const MOST_NAMED_SELECTORS: usize = 200;
+/// Limits for a policy once the numbers of named ports are known, which the pods have. Its rows are written in one transaction; a
+/// cluster of three databases with an election timer of 1 s agrees on 50,000 rows, and never on 100,000.
+const OF_POLICY: Limit = Limit { entries: 200_000, rows: 50_000 };
 
 /// The address families: each has its own sets of addresses.
 const FAMILIES: usize = 2;
+
+/// Limit for different selectors: each is a set of addresses.
+const MOST_SELECTORS: usize = 2000;
 
 /// Limit for those of them that may select nearly every pod of the cluster.
 const MOST_OPEN_SELECTORS: usize = 100;
@@ -52,24 +47,26 @@ impl<'a> Ports<'a> {
     }
 }
 
-/// What the peers of a policy count so far.
+/// What the rules of a policy count so far.
 #[derive(Default)]
 pub(super) struct Size {
-    plain: usize,
-    /// Counted once for each number of a named port.
-    named: usize,
-    /// ACLs beside those for named ports.
-    acls: usize,
-    /// ACLs, each as often as a named port has numbers.
-    named_acls: usize,
+    /// Without address sets.
+    acls: Need,
     sets: BTreeSet<PodSet>,
     open_sets: usize,
     named_sets: usize,
-    /// The address sets of all of them, with as many numbers as there may be.
-    rows_of_sets: usize,
+    /// The pods that the policy selects, if named ports can be looked up there.
+    subjects: Option<PodSet>,
 }
 
 impl Size {
+    /// For a policy that selects these pods.
+    pub(super) fn new(pods: Option<&Selector>) -> Self {
+        let pods = pods.filter(|pods| !pods.is_long());
+        let subjects = pods.map(|pods| PodSet::new(Namespaces::One(own_namespace()), pods.clone()));
+        Self { subjects, ..Self::default() }
+    }
+
     /// Counts a peer together with the ports of its rule; fails beyond the limits.
     pub(super) fn count(&mut self, peer: &Peer, ports: &Ports<'_>, direction: Direction) -> Result<(), String> {
         self.count_sets_of(peer, ports, direction)?;
@@ -82,7 +79,7 @@ impl Size {
         match peer {
             Peer::Block(_) => self.count_acls(ports),
             // the pods of each selector may have other numbers
-            _ if direction == Direction::Egress => self.named_acls += named,
+            _ if direction == Direction::Egress => self.acls.named_rows += named,
             _ => {}
         }
         Ok(())
@@ -103,12 +100,12 @@ impl Size {
     }
 
     fn count_acls(&mut self, ports: &Ports<'_>) {
-        self.acls += ports.protocols;
-        self.named_acls += ports.named.len();
+        self.acls.rows += ports.protocols;
+        self.acls.named_rows += ports.named.len();
     }
 
     fn left(&self) -> usize {
-        MOST_OF_PEERS.saturating_sub(self.plain + self.named + self.rows_of_sets)
+        MOST_OF_PEERS.saturating_sub(self.acls.entries + self.acls.named_entries + FAMILIES * self.sets.len())
     }
 
     /// Adds what counts once, and what counts for each number of a named port; `None` is too much.
@@ -116,41 +113,53 @@ impl Size {
         let left = self.left();
         let both = both.filter(|(plain, named)| plain.saturating_add(*named) <= left);
         let (plain, named) = both.ok_or_else(too_much)?;
-        self.plain += plain;
-        self.named += named;
+        self.acls.entries += plain;
+        self.acls.named_entries += named;
         Ok(())
+    }
+
+    /// All that was counted.
+    pub(super) fn need(&self) -> Need {
+        let rows = FAMILIES * (self.sets.len() - self.named_sets);
+        self.acls + Need { rows, named_rows: FAMILIES * self.named_sets, ..Need::default() }
     }
 
     /// For how many numbers of each named port there is room.
     pub(super) fn most_numbers(&self) -> usize {
-        let in_acls = MOST_WITH_NUMBERS.saturating_sub(self.plain) / self.named.max(1);
-        let of_acls = MOST_ROWS.saturating_sub(self.acls + self.rows_of_sets) / self.named_acls.max(1);
-        in_acls.min(of_acls).clamp(1, MOST_NUMBERS)
+        self.need().most_numbers(OF_POLICY)
     }
 
-    /// The sets that the named ports of a rule add besides those of its peers: of the pods that the policy selects, for egress of
-    /// everybody.
-    pub(super) fn count_names(&mut self, ports: &Ports<'_>, direction: Direction) -> Result<(), String> {
-        // no namespace has this name
-        let pods = Namespaces::One(direction.name().into());
-        let set = PodSet::new(pods, Selector::default());
-        self.count_sets(ports.named.iter().map(|(protocol, name)| set.clone().with_port(*protocol, name)).collect())
+    /// The sets that the named ports of a rule add besides those of its selectors: of the pods that the policy selects; for
+    /// egress of all pods, if it is to blocks or to everybody.
+    pub(super) fn count_names(
+        &mut self,
+        ports: &Ports<'_>,
+        direction: Direction,
+        is_beyond_selectors: bool,
+    ) -> Result<(), String> {
+        let set = match direction {
+            Direction::Ingress => self.subjects.clone(),
+            Direction::Egress => is_beyond_selectors.then(PodSet::everybody),
+        };
+        let Some(set) = set else { return Ok(()) };
+        self.count_sets(with_ports(&set, ports).collect())
     }
 
-    /// The sets that a peer adds: for egress one more for each named port.
+    /// The sets that a peer adds: for egress one for each named port, and one for other ports.
     fn count_sets_of(&mut self, peer: &Peer, ports: &Ports<'_>, direction: Direction) -> Result<(), String> {
-        // whatever the name: all sets without namespaces are of the policy's own
-        let Some(set) = PodSet::of_peer(peer, &Name::from("")) else { return Ok(()) };
-        let of_egress = ports.named.iter().filter(|_| direction == Direction::Egress);
-        let with_port = of_egress.map(|(protocol, name)| set.clone().with_port(*protocol, name));
-        self.count_sets(with_port.chain([set.clone()]).collect())
+        let Some(set) = PodSet::of_peer(peer, &own_namespace()) else { return Ok(()) };
+        let is_egress = direction == Direction::Egress;
+        let mut sets: BTreeSet<_> = with_ports(&set, ports).filter(|_| is_egress).collect();
+        if !is_egress || ports.protocols > 0 {
+            sets.insert(set);
+        }
+        self.count_sets(sets)
     }
 
     fn count_sets(&mut self, sets: BTreeSet<PodSet>) -> Result<(), String> {
         let new: BTreeSet<_> = sets.into_iter().filter(|set| !self.sets.contains(set)).collect();
         let open = new.iter().filter(|set| set.is_open()).count();
         let named = new.iter().filter(|set| set.port.is_some()).count();
-        let rows = FAMILIES * (new.len() - named + MOST_NUMBERS * named);
         let is_over = |what: &str, most: usize| {
             format!(
                 "with it the policy would have more than {most} different selectors{what}, the limit; \
@@ -162,20 +171,25 @@ impl Size {
             () if self.open_sets + open > MOST_OPEN_SELECTORS => {
                 Err(is_over(" that require no label with one of a few values", MOST_OPEN_SELECTORS))
             }
-            () if self.named_sets + named > MOST_NAMED_SELECTORS => Err(format!(
-                "with it the policy would have more than {MOST_NAMED_SELECTORS} different selectors with named ports, the \
-                 limit; write the numbers of ports, or divide the policy"
-            )),
-            () if rows > self.left() => Err(too_much()),
+            () if FAMILIES * new.len() > self.left() => Err(too_much()),
             () => {
                 self.sets.extend(new);
                 self.open_sets += open;
                 self.named_sets += named;
-                self.rows_of_sets += rows;
                 Ok(())
             }
         }
     }
+}
+
+/// Stands for the namespace of the policy, whatever its name.
+fn own_namespace() -> Name {
+    Name::from("")
+}
+
+/// A set once for each named port.
+fn with_ports(set: &PodSet, ports: &Ports<'_>) -> impl Iterator<Item = PodSet> {
+    ports.named.iter().map(|(protocol, name)| set.clone().with_port(*protocol, name))
 }
 
 fn too_much() -> String {

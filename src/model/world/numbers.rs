@@ -4,8 +4,6 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::network_policy::MOST_NUMBERS;
-
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
     /// How many pods have each.
@@ -46,9 +44,9 @@ impl Numbers {
         self.len() <= most || self.most_common(most).any(|other| other == number)
     }
 
-    /// What rules can depend on.
-    pub(super) fn used(&self) -> Used {
-        Used { common: self.most_common(MOST_NUMBERS).collect(), all: self.len() }
+    /// What rules can depend on that use so many of them.
+    pub(super) fn used(&self, most: usize) -> Used {
+        Used { common: self.most_common(most).collect(), all: self.len() }
     }
 }
 
@@ -71,9 +69,14 @@ impl Used {
         (self.all > most) != (other.all > most) || first(self) != first(other)
     }
 
+    /// Numbers that rules use in one and not in the other.
+    pub(super) fn is_other_than(&self, other: &Self) -> bool {
+        self.beyond(other).chain(other.beyond(self)).next().is_some()
+    }
+
     /// The numbers that only one of both has, if others than those that came or went may be among them.
     pub(super) fn displaced(&self, other: &Self) -> BTreeSet<u16> {
-        if self.all.max(other.all) <= MOST_NUMBERS {
+        if [self, other].iter().all(|used| used.common.len() == used.all) {
             return BTreeSet::new();
         }
         let numbers = |used: &Self| used.common.iter().copied().collect::<BTreeSet<_>>();

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::World;
 use super::numbers::{Numbers, Used};
 use super::open_sets::MOST_OPEN_SETS;
+use super::policy_index::Users;
 use super::row_names::Named;
-use crate::network_policy::MOST_NUMBERS;
 use crate::pod_set::of_policy;
 use crate::service::MOST_REPORTED;
 use crate::{
@@ -34,7 +34,7 @@ impl World {
     /// The sets in use that a pod belongs to; sets with a named port once for each of the pod's numbers that rules use.
     pub fn sets_of(&self, key: &PodKey, pod: &Pod) -> BTreeSet<(Arc<PodSet>, Option<u16>)> {
         let is_used = |(set, number): &(Arc<PodSet>, Option<u16>)| {
-            number.is_none_or(|number| self.policies.is_common(set, number, MOST_NUMBERS))
+            number.is_none_or(|number| self.policies.has_number(set, number))
         };
         self.all_sets_of(key, pod).filter(is_used).collect()
     }
@@ -108,17 +108,39 @@ impl World {
         all.cloned().collect()
     }
 
-    pub(super) fn apply_policy(&mut self, key: ObjectKey, new: Option<NetworkPolicy>) {
-        if self.policies.get(&key) == new.as_ref() {
+    pub(super) fn apply_policy(&mut self, key: &ObjectKey, new: Option<NetworkPolicy>) {
+        let old = self.policies.given(key);
+        if old == new.as_ref() {
             return;
         }
+        let claim = |policy: &NetworkPolicy| (policy.created, policy.need);
+        let (claimed, claims) = (old.map(claim), new.as_ref().map(claim));
+        let had = self.policies.room.share(&key.namespace);
+        self.policies.room.change(key, claimed, claims);
+        let has = self.policies.room.share(&key.namespace);
+        self.replace_policy(key, new);
+        for name in had.left_out.symmetric_difference(&has.left_out).filter(|name| **name != key.name) {
+            let other = ObjectKey::new(key.namespace.clone(), name.clone());
+            let given = self.policies.given(&other).cloned();
+            self.replace_policy(&other, given);
+        }
+        if had.most_numbers != has.most_numbers {
+            for other in self.policies.in_namespace(&key.namespace).cloned().collect::<Vec<_>>() {
+                self.follow_room(&other);
+            }
+        }
+        self.settle_names();
+    }
+
+    fn replace_policy(&mut self, key: &ObjectKey, given: Option<NetworkPolicy>) {
         let was_named = self.is_named(&key.namespace);
-        let old = self.policies.unindex(&key);
+        let old = self.policies.unindex(key);
+        let new = self.policies.usable(key, given);
         if self.settled {
-            self.affect_subjects(&key, old.as_ref(), new.as_ref());
+            self.affect_subjects(key, old.as_ref(), new.as_ref());
         }
         let sets = |policy: Option<&NetworkPolicy>| -> BTreeSet<Arc<PodSet>> {
-            policy.into_iter().flat_map(|policy| of_policy(&key, policy)).map(Arc::new).collect()
+            policy.into_iter().flat_map(|policy| of_policy(key, policy)).map(Arc::new).collect()
         };
         let (had, has) = (sets(old.as_ref()), sets(new.as_ref()));
         match (&old, &new) {
@@ -127,12 +149,29 @@ impl World {
             _ => {}
         }
         if let Some(policy) = new {
-            self.policies.index(&key, policy);
+            self.policies.index(key, policy);
         }
         self.name_namespace(&key.namespace, was_named);
-        self.change_sets(&key, &had, &has);
-        self.settle_names();
-        self.affect(Affected::NetworkPolicy(key));
+        self.change_sets(key, &had, &has);
+        if old.is_some() {
+            self.follow_room(key);
+        }
+        self.affect(Affected::NetworkPolicy(key.clone()));
+    }
+
+    /// Notes for how many numbers a policy has room, in the sets with named ports that it used before and still does.
+    fn follow_room(&mut self, key: &ObjectKey) {
+        let most = self.policies.most_numbers(key);
+        let Some(policy) = self.policies.get(key) else { return };
+        for set in of_policy(key, policy).into_iter().filter(|set| set.port.is_some()) {
+            let Some(users) = self.policies.sets.get_mut(&set) else { continue };
+            let had = users.used();
+            let Some(before) = users.change(key, most) else { continue };
+            if users.numbers.len() > before.min(most) {
+                self.affect(Affected::NetworkPolicy(key.clone()));
+            }
+            self.affect_users(&Arc::new(set), &had);
+        }
     }
 
     /// Replaces the sets of a policy. Other policies of its namespace may find room for theirs by it, or lose it.
@@ -159,15 +198,20 @@ impl World {
     }
 
     fn use_set(&mut self, set: &Arc<PodSet>, policy: &ObjectKey) {
+        let used = self.policies.sets.get(set).map(Users::used).unwrap_or_default();
         if self.policies.use_set(set, policy) {
             self.begin_set(set);
+        } else {
+            self.affect_users(set, &used);
         }
     }
 
     fn leave_set(&mut self, set: &Arc<PodSet>, policy: &ObjectKey) {
-        let numbers: Vec<_> = self.policies.numbers(set).collect();
+        let Some(used) = self.policies.sets.get(set).map(Users::used) else { return };
         if self.policies.leave_set(set, policy) {
-            self.end_set(set, numbers);
+            self.end_set(set, &used);
+        } else {
+            self.affect_users(set, &used);
         }
     }
 
@@ -201,18 +245,19 @@ impl World {
                     numbers.add(number);
                 }
             }
-            self.name_numbers(set, &Used::default(), &numbers.used());
             if let Some(users) = self.policies.sets.get_mut(set) {
                 users.numbers = numbers;
+                let used = users.used();
+                self.name_numbers(set, &Used::default(), &used);
             }
         }
         self.affect_set(set);
     }
 
-    fn end_set(&mut self, set: &Arc<PodSet>, numbers: Vec<u16>) {
-        let all = set.port.is_none().then_some(None);
-        for number in numbers.into_iter().map(Some).chain(all) {
-            self.row_names.leave(&Named::Set(set.clone(), number));
+    fn end_set(&mut self, set: &Arc<PodSet>, used: &Used) {
+        self.name_numbers(set, used, &Used::default());
+        if set.port.is_none() {
+            self.row_names.leave(&Named::Set(set.clone(), None));
         }
         if self.settled {
             self.affect_set(set);
@@ -241,7 +286,7 @@ impl World {
         for set in sets {
             let of_set = || (set.clone(), 0)..=(set.clone(), u16::MAX);
             let Some(users) = self.policies.sets.get_mut(set) else { continue };
-            let used = users.numbers.used();
+            let used = users.used();
             let new = after.range(of_set()).filter(|numbered| !before.contains(*numbered));
             new.for_each(|(_, number)| users.numbers.add(*number));
             let gone = before.range(of_set()).filter(|numbered| !after.contains(*numbered));
@@ -256,18 +301,17 @@ impl World {
     /// Marks what depends on the numbers of a set, if they have changed.
     fn affect_users(&mut self, set: &Arc<PodSet>, had: &Used) {
         let Some(users) = self.policies.sets.get(set) else { return };
-        let has = users.numbers.used();
+        let has = users.used();
         if has == *had {
             return;
         }
         self.name_numbers(set, had, &has);
         let Some(users) = self.policies.sets.get(set) else { return };
-        let most = |key: &&ObjectKey| self.policies.get(key).map_or(MOST_NUMBERS, |policy| policy.most_numbers);
-        let sees = |key: &&ObjectKey| has.differs(had, most(key));
-        for key in users.policies.iter().filter(sees).cloned().collect::<Vec<_>>() {
+        let sees = |(_, most): &(&ObjectKey, &usize)| has.differs(had, **most);
+        for key in users.policies.iter().filter(sees).map(|(key, _)| key.clone()).collect::<Vec<_>>() {
             self.affect(Affected::NetworkPolicy(key));
         }
-        if has.differs(had, MOST_NUMBERS) {
+        if has.is_other_than(had) {
             self.affect(Affected::PodSet(set.clone()));
         }
         let displaced = has.displaced(had);
@@ -297,8 +341,7 @@ impl World {
                 }
             }
         }
-        for (set, used) in
-            self.policies.sets.iter().map(|(set, users)| (set.clone(), users.numbers.used())).collect::<Vec<_>>()
+        for (set, used) in self.policies.sets.iter().map(|(set, users)| (set.clone(), users.used())).collect::<Vec<_>>()
         {
             self.name_numbers(&set, &Used::default(), &used);
         }
@@ -337,7 +380,7 @@ impl World {
 
     /// Named ports with more numbers than their rules may use.
     fn excess_numbers(&self, key: &ObjectKey, policy: &NetworkPolicy) -> impl Iterator<Item = BadField> {
-        let most = policy.most_numbers;
+        let most = self.policies.most_numbers(key);
         let rules = Direction::ALL.into_iter().flat_map(|direction| {
             let rules = policy.rules(direction).into_iter().flatten().enumerate();
             rules.map(move |(index, rule)| (direction, index, rule))

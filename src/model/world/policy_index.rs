@@ -1,10 +1,11 @@
 //! Indexes the policies, and the pod sets that they use, by what they select.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::numbers::Numbers;
+use super::numbers::{Numbers, Used};
 use super::open_sets::OpenSets;
+use super::room::{Room, without_rules};
 use super::selector_index::{SelectorIndex, is_demanding};
 use crate::network_policy::MOST_NUMBERS;
 use crate::{Name, Namespaces, NetworkPolicy, ObjectKey, PodSet, Selector};
@@ -24,14 +25,55 @@ pub struct Policies {
     /// How many sets have a named port.
     pub(super) with_port: usize,
     pub(super) open_sets: OpenSets,
+    pub(super) room: Room,
+    /// Policies for which their namespace has no room, as they were given. Without their rules they are among the others.
+    without_room: BTreeMap<ObjectKey, NetworkPolicy>,
 }
 
 /// The policies that use a set of pods, and the numbers of its named port.
 #[derive(Debug, Default)]
 pub(super) struct Users {
-    pub(super) policies: BTreeSet<ObjectKey>,
+    /// Each with how many numbers of the named port it may use.
+    pub(super) policies: BTreeMap<ObjectKey, usize>,
+    /// How many policies may use so many numbers.
+    counts: BTreeMap<usize, usize>,
     /// The numbers of its named port.
     pub(super) numbers: Numbers,
+}
+
+impl Users {
+    /// Notes how many numbers a policy may use; the former number, if it was another.
+    pub(super) fn change(&mut self, policy: &ObjectKey, most: usize) -> Option<usize> {
+        let before = self.policies.get(policy).copied().filter(|before| *before != most)?;
+        self.add(policy, most);
+        Some(before)
+    }
+
+    fn add(&mut self, policy: &ObjectKey, most: usize) {
+        self.remove(policy);
+        self.policies.insert(policy.clone(), most);
+        *self.counts.entry(most).or_default() += 1;
+    }
+
+    fn remove(&mut self, policy: &ObjectKey) {
+        let Some(most) = self.policies.remove(policy) else { return };
+        if let Some(count) = self.counts.get_mut(&most) {
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(&most);
+            }
+        }
+    }
+
+    /// For how many numbers some policy has room.
+    fn most(&self) -> usize {
+        self.counts.last_key_value().map_or(0, |(most, _)| *most)
+    }
+
+    /// What their rules can depend on.
+    pub(super) fn used(&self) -> Used {
+        self.numbers.used(self.most())
+    }
 }
 
 impl Policies {
@@ -65,12 +107,23 @@ impl Policies {
 
     /// The policies that use a set.
     pub(super) fn users(&self, set: &PodSet) -> impl Iterator<Item = &ObjectKey> {
-        self.sets.get(set).into_iter().flat_map(|users| &users.policies)
+        self.sets.get(set).into_iter().flat_map(|users| users.policies.keys())
     }
 
     /// The numbers of a set's named port that rules may use.
     pub fn numbers(&self, set: &PodSet) -> impl Iterator<Item = u16> {
-        self.common_numbers(set, MOST_NUMBERS)
+        self.common_numbers(set, self.sets.get(set).map_or(0, Users::most))
+    }
+
+    /// Whether rules may use a number of a set's named port.
+    pub(super) fn has_number(&self, set: &PodSet, number: u16) -> bool {
+        self.sets.get(set).is_some_and(|users| users.numbers.is_among(number, users.most()))
+    }
+
+    /// How many numbers of each named port a policy may use.
+    pub fn most_numbers(&self, key: &ObjectKey) -> usize {
+        let own = self.all.get(key).map_or(MOST_NUMBERS, |policy| policy.most_numbers);
+        own.min(self.room.most_numbers(&key.namespace))
     }
 
     /// The most common numbers of a set's named port.
@@ -86,6 +139,23 @@ impl Policies {
     /// Whether rules of policies in a namespace may refer to a set. A set for which there is no room selects nothing.
     pub fn has_room(&self, namespace: &str, set: &PodSet) -> bool {
         self.open_sets.has_room(namespace, set)
+    }
+
+    /// A policy as it was given, whether its namespace has room for it or not.
+    pub(super) fn given(&self, key: &ObjectKey) -> Option<&NetworkPolicy> {
+        self.without_room.get(key).or_else(|| self.all.get(key))
+    }
+
+    /// What is used of a policy: all of it, if its namespace has room.
+    pub(super) fn usable(&mut self, key: &ObjectKey, given: Option<NetworkPolicy>) -> Option<NetworkPolicy> {
+        self.without_room.remove(key);
+        let given = given?;
+        if self.room.has_room(key) {
+            return Some(given);
+        }
+        let usable = without_rules(key, &given);
+        self.without_room.insert(key.clone(), given);
+        Some(usable)
     }
 
     /// Adds a policy that is not indexed yet.
@@ -111,12 +181,11 @@ impl Policies {
 
     /// Adds a user of a set; true for the first one.
     pub(super) fn use_set(&mut self, set: &Arc<PodSet>, policy: &ObjectKey) -> bool {
-        if let Some(users) = self.sets.get_mut(set) {
-            users.policies.insert(policy.clone());
+        let (most, is_new) = (self.most_numbers(policy), !self.sets.contains_key(set));
+        self.sets.entry(set.clone()).or_default().add(policy, most);
+        if !is_new {
             return false;
         }
-        let users = Users { policies: BTreeSet::from([policy.clone()]), numbers: Numbers::default() };
-        self.sets.insert(set.clone(), users);
         self.with_port += usize::from(set.port.is_some());
         self.place(set, |index, selector| index.insert(selector, set.clone()));
         true
@@ -125,7 +194,7 @@ impl Policies {
     /// Removes a user of a set; true for the last one.
     pub(super) fn leave_set(&mut self, set: &Arc<PodSet>, policy: &ObjectKey) -> bool {
         let Some(users) = self.sets.get_mut(set) else { return false };
-        users.policies.remove(policy);
+        users.remove(policy);
         if !users.policies.is_empty() {
             return false;
         }

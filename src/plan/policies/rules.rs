@@ -131,7 +131,7 @@ impl Written<'_> {
 
     /// The numbers of a set that the policy has room for.
     fn common_numbers(&self, set: &PodSet) -> impl Iterator<Item = u16> {
-        let numbers = self.world.policies.common_numbers(set, self.policy.most_numbers);
+        let numbers = self.world.policies.common_numbers(set, self.world.policies.most_numbers(self.key));
         let has_room = self.has_room(set);
         numbers.filter(move |_| has_room)
     }

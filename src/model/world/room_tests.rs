@@ -1,0 +1,134 @@
+//! All policies of a namespace together have limits.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::World;
+use crate::tests::network;
+use crate::{
+    Affected, Change, Kind, Meta, NamedPort, Namespace, NetworkPolicy, ObjectKey, Pod, PodFields, PodKey, PolicyFields,
+    Protocol,
+};
+
+fn meta<T>(created: i64, parse: impl Fn(&Meta<'_>) -> T) -> T {
+    parse(&Meta { uid: "u", created, labels: &BTreeMap::new(), annotations: &BTreeMap::new() })
+}
+
+/// A cluster whose namespace `ns` has a pod for each of these numbers of its port `web`.
+fn world(numbers: impl Iterator<Item = u16>) -> World {
+    let mut world = World::new(network(&[("10.1.0.0/16", 24)]), [Kind::Pod]);
+    world.apply(Change::Synced(Kind::Pod));
+    world.apply(Change::Namespace("ns".into(), Some(meta(1, Namespace::parse))));
+    for number in numbers {
+        let ports = [NamedPort { name: "web".into(), protocol: Protocol::Tcp, number }];
+        let fields = PodFields { node_name: Some("n"), ports: &ports, ..PodFields::default() };
+        let pod = meta(1, |meta| Pod::parse(meta, fields));
+        world.apply(Change::Pod(pod_key(number), Some(Box::new(pod))));
+    }
+    world
+}
+
+fn pod_key(number: u16) -> PodKey {
+    PodKey::new("ns", format!("p{number}"))
+}
+
+fn change(namespace: &str, name: &str, policy: Option<(i64, Vec<Value>)>) -> Change {
+    let parsed = policy.map(|(created, rules)| {
+        let fields: PolicyFields = serde_json::from_value(json!({"ingress": rules})).unwrap();
+        Box::new(meta(created, |meta| NetworkPolicy::parse(meta, &fields)))
+    });
+    Change::NetworkPolicy(ObjectKey::new(namespace, name), parsed)
+}
+
+/// A fifth of what a namespace has room for.
+fn fifth() -> Vec<Value> {
+    vec![json!({}); 40_000]
+}
+
+fn about(name: &str) -> Affected {
+    Affected::NetworkPolicy(ObjectKey::new("ns", name))
+}
+
+/// The policies that allow something.
+fn allowing(world: &World) -> BTreeSet<String> {
+    let all =
+        world.policies.iter().filter(|(_, policy)| policy.ingress.as_ref().is_some_and(|rules| !rules.is_empty()));
+    all.map(|(key, _)| key.to_string()).collect()
+}
+
+fn names(of: &[&str]) -> BTreeSet<String> {
+    of.iter().map(|name| (*name).to_owned()).collect()
+}
+
+#[test]
+fn the_oldest_policies_of_a_namespace_have_room() {
+    let mut world = world(1..=1);
+    for (name, created) in [("c", 3), ("a", 6), ("f", 1), ("e", 2), ("b", 5), ("d", 4)] {
+        world.apply(change("ns", name, Some((created, fifth()))));
+    }
+    world.apply(change("other", "a", Some((9, fifth()))));
+    world.apply(change("ns", "small", Some((7, vec![json!({})]))));
+    assert_eq!(allowing(&world), names(&["ns/b", "ns/c", "ns/d", "ns/e", "ns/f", "other/a"]));
+
+    // the others isolate the pods that they select, and their authors are told
+    let pod = &world.pods[&pod_key(1)].pod;
+    assert_eq!(world.policies_of(&pod_key(1), pod).count(), 7);
+    assert_eq!(world.policies.get(&ObjectKey::new("ns", "a")).unwrap().ingress, Some(Vec::new()));
+    let told = |world: &World, name: &str| {
+        world.notices(&about(name)).into_iter().map(|notice| notice.message).collect::<Vec<_>>().join("; ")
+    };
+    for name in ["a", "small"] {
+        assert!(told(&world, name).contains("the policies of namespace ns need more than"), "{}", told(&world, name));
+    }
+    assert_eq!(told(&world, "b"), "");
+    assert!(world.apply(change("ns", "a", Some((6, fifth())))).is_empty(), "it is known already");
+
+    // one that goes leaves its room to the oldest of them
+    let affected = world.apply(change("ns", "f", None));
+    assert!(affected.contains(&about("a")), "{affected:?}");
+    assert_eq!(allowing(&world), names(&["ns/a", "ns/b", "ns/c", "ns/d", "ns/e", "other/a"]));
+    // one that is made again is the youngest
+    let affected = world.apply(change("ns", "e", Some((10, fifth()))));
+    assert!(affected.contains(&about("e")), "{affected:?}");
+    assert_eq!(allowing(&world), names(&["ns/a", "ns/b", "ns/c", "ns/d", "ns/small", "other/a"]));
+    for name in ["a", "b", "c", "d", "e", "small"] {
+        world.apply(change("ns", name, None));
+    }
+    world.apply(change("ns", "last", Some((11, fifth()))));
+    assert_eq!(allowing(&world), names(&["ns/last", "other/a"]));
+}
+
+/// Many policies with named ports have room for fewer numbers, and the numbers beyond that have no address sets either.
+#[test]
+fn a_namespace_has_room_for_fewer_numbers_of_many_named_ports() {
+    let mut world = world(1..=20);
+    let set = |world: &mut World, name: &str, rules: usize| {
+        world.apply(change("ns", name, Some((1, vec![json!({"ports": [{"port": "web"}]}); rules]))))
+    };
+    let numbers = |world: &World| {
+        let set = world.policies.sets().find(|set| set.port.is_some()).unwrap();
+        let seen = world.policies.common_numbers(set, world.policies.most_numbers(&ObjectKey::new("ns", "a"))).count();
+        assert_eq!(world.policies.numbers(set).count(), seen);
+        seen
+    };
+    let sets = |world: &World, number: u16| world.sets_of(&pod_key(number), &world.pods[&pod_key(number)].pod).len();
+    for (name, rules) in [("e", 1), ("a", 3000), ("b", 3000), ("c", 3000), ("d", 3000)] {
+        set(&mut world, name, rules);
+    }
+    for (rules, most, has_other) in [(3000, 8, 0), (1, 16, 1)] {
+        let affected = set(&mut world, "e", rules);
+        assert_eq!((numbers(&world), sets(&world, 8), sets(&world, 12)), (most, 1, has_other));
+        for what in [about("a"), Affected::Pod(pod_key(12))] {
+            assert!(affected.contains(&what), "{what:?} is not in {affected:?}");
+        }
+        assert!(!affected.contains(&Affected::Pod(pod_key(8))), "{affected:?}");
+        let notices = world.notices(&about("a"));
+        let text = format!("more than {most} numbers");
+        assert!(!notices.is_empty() && notices.iter().all(|notice| notice.message.contains(&text)), "{notices:?}");
+    }
+    for name in ["a", "b", "c", "d", "e"] {
+        world.apply(change("ns", name, None));
+    }
+    assert_eq!(world.policies.sets().count(), 0);
+}
