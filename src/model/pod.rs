@@ -1,5 +1,6 @@
 //! Pods.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ovnkube_ipam::Mac;
@@ -10,6 +11,10 @@ use crate::{BadAnnotation, Labels, Meta, Name, PodAnnotation, Protocol, keys};
 
 /// How many addresses of a pod are read: one per family, and one more that shows that there are too many.
 const MOST_IPS: usize = 3;
+
+/// How many numbers of a pod's ports of one name count for network policies: with any number of containers, a single pod would
+/// otherwise take the place of all other pods' numbers. One more is read, which shows that there are too many.
+pub(crate) const MOST_OF_NAME: usize = 8;
 
 /// The fields of a pod beside its metadata that matter.
 #[derive(Debug, Clone, Copy, Default)]
@@ -107,7 +112,7 @@ impl Pod {
             running,
             is_bare: meta.annotations.is_empty(),
             labels: meta.labels.into(),
-            ports: fields.ports.into(),
+            ports: few_of_each_name(fields.ports),
             ips: fields.ips.iter().copied().take(if kept { MOST_IPS } else { 0 }).collect(),
             annotated,
             request,
@@ -138,7 +143,19 @@ impl Pod {
     /// The numbers of its ports of this name.
     pub fn numbers<'a>(&'a self, protocol: Protocol, name: &'a str) -> impl Iterator<Item = u16> + 'a {
         let is_it = move |port: &&NamedPort| port.protocol == protocol && port.name.as_ref() == name;
-        self.ports.iter().filter(is_it).map(|port| port.number)
+        self.ports.iter().filter(is_it).map(|port| port.number).take(MOST_OF_NAME)
+    }
+
+    /// Names of ports that have more numbers than count.
+    pub(crate) fn names_with_too_many_numbers(&self) -> BTreeSet<&Name> {
+        if self.ports.len() <= MOST_OF_NAME {
+            return BTreeSet::new();
+        }
+        let mut counts: BTreeMap<_, usize> = BTreeMap::new();
+        for port in &self.ports {
+            *counts.entry((port.protocol, &port.name)).or_default() += 1;
+        }
+        counts.into_iter().filter(|(_, count)| *count > MOST_OF_NAME).map(|((_, name), _)| name).collect()
     }
 
     /// Addresses of a pod in the host's network.
@@ -163,6 +180,19 @@ impl Pod {
     pub fn wired_on(&self) -> Option<&Name> {
         self.node.as_ref().filter(|_| !self.host_network && !self.finished)
     }
+}
+
+/// The ports without those beyond the limit, each number once. The first ones stay, as services use them.
+fn few_of_each_name(ports: &[NamedPort]) -> Box<[NamedPort]> {
+    if ports.len() <= 1 {
+        return ports.into();
+    }
+    let mut numbers: BTreeMap<_, BTreeSet<u16>> = BTreeMap::new();
+    let few = ports.iter().filter(|port| {
+        let of_name = numbers.entry((port.protocol, &port.name)).or_default();
+        of_name.len() <= MOST_OF_NAME && of_name.insert(port.number)
+    });
+    few.cloned().collect()
 }
 
 impl AddressRequest {

@@ -6,6 +6,8 @@ use std::net::IpAddr;
 use super::World;
 use super::pod_entry::PodEntry;
 use super::switch::{Settled, Switch};
+use crate::pod::MOST_OF_NAME;
+use crate::service::MOST_REPORTED;
 use crate::{Affected, Labels, Name, Notice, Object, Pod, PodAddresses, PodKey, Severity};
 
 impl PodEntry {
@@ -293,8 +295,17 @@ impl World {
             message,
         };
         let namesake = self.is_gateway_port(key).then(|| ("NameReserved", namesake(key)));
-        bad.chain(entry.problem.as_deref().cloned()).chain(namesake).map(notice).collect()
+        let names = entry.pod.names_with_too_many_numbers().into_iter().take(MOST_REPORTED);
+        let too_many = names.map(|name| ("TooManyPorts", too_many_numbers(name)));
+        bad.chain(entry.problem.as_deref().cloned()).chain(namesake).chain(too_many).map(notice).collect()
     }
+}
+
+fn too_many_numbers(name: &str) -> String {
+    format!(
+        "network policies that refer to ports by the name {name:?} use only the first {MOST_OF_NAME} numbers that the pod's \
+         containers have for it; give the other ports other names"
+    )
 }
 
 fn namesake(key: &PodKey) -> String {

@@ -346,6 +346,34 @@ fn a_named_port_stands_for_a_bounded_number_of_numbers() {
     assert!(world.notices(&Affected::NetworkPolicy(policy)).is_empty());
 }
 
+/// A pod may have any number of containers, each with its number for the same name.
+#[test]
+fn a_pod_has_a_bounded_number_of_numbers_for_a_name() {
+    let port = |name: &str, number: u16| NamedPort { name: name.into(), protocol: Protocol::Tcp, number };
+    let read = |ports: &[NamedPort]| {
+        let fields = PodFields { node_name: Some("n"), ports, ..PodFields::default() };
+        meta(&Labels::new(), |meta| Pod::parse(meta, fields))
+    };
+    let numbers = |pod: &Pod, name: &str| pod.numbers(Protocol::Tcp, name).collect::<Vec<_>>();
+    let many: Vec<_> = (1..=100).map(|number| port("web", number)).chain([port("api", 5)]).collect();
+    let pod = read(&many);
+    assert_eq!(numbers(&pod, "web"), (1..=8).collect::<Vec<_>>());
+    assert_eq!((numbers(&pod, "api"), pod.ports.len()), (vec![5], 10));
+    let twice: Vec<_> = (1..=8).chain(1..=8).map(|number| port("web", number)).collect();
+    let mut world = World::new(network(&[("10.1.0.0/16", 24)]), [Kind::Pod]);
+    world.apply(Change::Synced(Kind::Pod));
+    let told = |world: &mut World, pod: Pod| {
+        let key = PodKey::new("ns", "pod");
+        world.apply(Change::Pod(key.clone(), Some(Box::new(pod))));
+        let notices = world.notices(&Affected::Pod(key));
+        notices.into_iter().map(|notice| (notice.reason, notice.message)).collect::<Vec<_>>()
+    };
+    assert!(told(&mut world, read(&twice)).is_empty());
+    let message = "network policies that refer to ports by the name \"web\" use only the first 8 numbers that the pod's \
+                   containers have for it; give the other ports other names";
+    assert_eq!(told(&mut world, pod), [("TooManyPorts", message.to_owned())]);
+}
+
 /// Selectors that may match all pods of the cluster are bounded for all policies of a namespace together. Which ones are
 /// used depends on the policies that there are, not on their history.
 #[test]
