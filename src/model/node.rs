@@ -1,6 +1,6 @@
 //! Nodes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ipnetwork::IpNetwork;
@@ -28,8 +28,11 @@ const WRITTEN: [&str; 13] = [
     keys::MASQUERADE_SUBNET,
 ];
 
-/// The most addresses a host may have; in its status, of type InternalIP and of all others.
-pub(crate) const HOST_CIDRS: usize = 1024;
+/// The most addresses of a host that are used: each serves every node port, in rows of the node, and is a policy of the cluster's
+/// router.
+const HOST_CIDRS: usize = 64;
+/// The most addresses in a node's status, of type InternalIP and of all others.
+pub(crate) const STATUS_ADDRESSES: usize = 1024;
 
 /// The part of a node that can change what is written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,20 +113,22 @@ impl Node {
 
     pub fn parse(meta: &Meta<'_>, fields: NodeFields<'_>) -> Self {
         let mut read = Reader { annotations: meta.annotations, bad: Vec::new() };
-        let first = |all: &[IpAddr]| all.iter().take(HOST_CIDRS).copied().collect::<Vec<_>>();
-        let surplus = |all: &[IpAddr]| all.len().saturating_sub(HOST_CIDRS);
+        let first = |all: &[IpAddr]| all.iter().take(STATUS_ADDRESSES).copied().collect::<Vec<_>>();
+        let surplus = |all: &[IpAddr]| all.len().saturating_sub(STATUS_ADDRESSES);
+        let (gateway, addresses) = (read.gateway(), first(fields.addresses));
+        let host_cidrs = read.host_cidrs(gateway.as_ref(), &addresses);
         Self {
             uid: meta.uid.into(),
             created: meta.created,
-            addresses: first(fields.addresses),
+            addresses,
             other_addresses: first(fields.other_addresses),
             surplus_addresses: surplus(fields.addresses) + surplus(fields.other_addresses),
             network_unavailable: fields.network_unavailable.map(Into::into),
             leaving: fields.leaving,
-            gateway: read.gateway(),
+            gateway,
             checks_mtu: meta.annotations.get(keys::GATEWAY_MTU_SUPPORT).is_none_or(|text| text != "false"),
             mtu: read.parsed(keys::NODE_MTU, mtu),
-            host_cidrs: read.parsed(keys::HOST_CIDRS, host_cidrs).unwrap_or_default(),
+            host_cidrs,
             labels: meta.labels.clone(),
             chassis_id: read.text(keys::CHASSIS_ID),
             zone: read.text(keys::ZONE).unwrap_or_else(|| "global".into()),
@@ -161,6 +166,24 @@ impl Reader<'_> {
         let problem = gateway.limit();
         self.bad.extend(problem.map(|problem| BadAnnotation::new(keys::GATEWAY, problem)));
         Some(gateway)
+    }
+
+    /// Leaves out what is too much, last of all the addresses that the cluster knows the node by.
+    fn host_cidrs(&mut self, gateway: Option<&Gateway>, addresses: &[IpAddr]) -> Vec<IpNetwork> {
+        let mut cidrs = self.parsed(keys::HOST_CIDRS, host_cidrs).unwrap_or_default();
+        let count = cidrs.len();
+        if count > HOST_CIDRS {
+            let gateway = gateway.iter().flat_map(|gateway| &gateway.ips).map(IpNetwork::ip);
+            let named: BTreeSet<IpAddr> = gateway.chain(addresses.iter().copied()).collect();
+            cidrs.sort_by_key(|cidr| !named.contains(&cidr.ip()));
+            cidrs.truncate(HOST_CIDRS);
+            let problem = format!(
+                "it has {count} addresses and {HOST_CIDRS} are used, those of the gateway and of status.addresses first: each \
+                 serves every node port; remove others from the host"
+            );
+            self.bad.push(BadAnnotation::new(keys::HOST_CIDRS, problem));
+        }
+        cidrs
     }
 }
 
@@ -210,11 +233,9 @@ fn mtu(text: &str) -> Result<u32, String> {
 /// `["172.18.0.2/16"]`.
 fn host_cidrs(text: &str) -> Result<Vec<IpNetwork>, String> {
     let list: Vec<String> = serde_json::from_str(text).map_err(|e| format!("it is not a JSON list: {e}"))?;
-    if list.len() > HOST_CIDRS {
-        return Err(format!(
-            "it has {} addresses; {HOST_CIDRS} are allowed, since each serves every node port",
-            list.len()
-        ));
-    }
-    list.iter().map(|item| item.parse().map_err(|_| format!("{item:?} is not a CIDR"))).collect()
+    let mut known = BTreeSet::new();
+    let parse = |item: &String| item.parse().map_err(|_| format!("{item:?} is not a CIDR"));
+    let mut cidrs: Vec<IpNetwork> = list.iter().map(parse).collect::<Result<_, _>>()?;
+    cidrs.retain(|cidr| known.insert(*cidr));
+    Ok(cidrs)
 }

@@ -137,10 +137,20 @@ fn a_chassis_that_becomes_free_goes_to_the_next_node() {
 #[test]
 fn a_host_has_a_bounded_number_of_addresses() {
     let mut story = Story::settled(ONE);
-    let list: Vec<_> = (0..1025).map(|n| format!("10.9.{}.{}/32", n / 256, n % 256)).collect();
-    story.says("n1", 1, &[(keys::HOST_CIDRS, &serde_json::to_string(&list).unwrap())]);
-    assert!(story.world.nodes["n1"].host_cidrs.is_empty());
-    assert!(story.said_of("n1").contains("has 1025 addresses; 1024 are allowed"));
+    let list = |count: usize| (0..count).map(|n| format!("10.9.{}.{}/32", n / 256, n % 256)).collect::<Vec<_>>();
+    let mut says = |cidrs: &[String]| {
+        let annotation = serde_json::to_string(cidrs).unwrap();
+        story.says("n1", 1, &[(keys::HOST_CIDRS, &annotation), (keys::GATEWAY, &gateway("br-ex_n1"))]);
+        let used = story.world.nodes["n1"].host_cidrs.iter().map(ToString::to_string).collect::<Vec<_>>();
+        (used, story.said_of("n1"))
+    };
+    assert_eq!(says(&list(64)), (list(64), String::new()));
+    assert_eq!(says(&[list(64), list(64)].concat()), (list(64), String::new()), "each is there twice");
+    // as agents sort them, the node's own address may be the last one
+    let own = vec!["172.18.0.2/16".to_owned()];
+    let (used, said) = says(&[list(1000), own.clone()].concat());
+    assert_eq!(used, [own, list(63)].concat());
+    assert!(said.contains("annotation k8s.ovn.org/host-cidrs: it has 1001 addresses and 64 are used"), "{said}");
 }
 
 #[test]

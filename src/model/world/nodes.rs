@@ -8,7 +8,7 @@ use ovnkube_ipam::{Subnet, SubnetPool};
 use super::World;
 use super::node_network::{IDS_EXHAUSTED, NAME_RESERVED, NodeNetwork, SUBNETS_EXHAUSTED};
 use super::used::{Claims, best};
-use crate::node::HOST_CIDRS;
+use crate::node::STATUS_ADDRESSES;
 use crate::{Affected, Family, Name, Node, Notice, Object, PodKey, Severity, keys};
 
 /// Names of switches that do not belong to a node.
@@ -452,7 +452,7 @@ fn moves(network: &mut NodeNetwork, pool: &mut SubnetPool, to: Subnet) {
 
 fn surplus(count: usize) -> String {
     format!(
-        "cannot use {count} of the addresses in status.addresses: {HOST_CIDRS} of type InternalIP and {HOST_CIDRS} others are \
+        "cannot use {count} of the addresses in status.addresses: {STATUS_ADDRESSES} of type InternalIP and {STATUS_ADDRESSES} others are \
          allowed, and the first of each are used; remove addresses from the host, or correct what writes the status"
     )
 }
