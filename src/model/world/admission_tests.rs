@@ -171,6 +171,18 @@ fn a_status_has_a_bounded_number_of_addresses() {
     assert!(said.contains("cannot use 7 of the addresses in status.addresses: 1024 of type InternalIP"), "{said}");
 }
 
+/// Its Events must not take the place of those of others.
+#[test]
+fn a_node_with_many_addresses_of_services_has_few_notices() {
+    let mut story = Story::settled(ONE);
+    let addresses: Vec<_> = (0..200).map(|n| IpAddr::from([10, 96, 0, n])).collect();
+    let fields = NodeFields { addresses: &addresses, ..NodeFields::default() };
+    let node = with_meta("n1", 1, &[], |meta| Node::parse(meta, fields));
+    story.world.apply(Change::Node("n1".into(), Some(Box::new(node))));
+    let notices = story.world.notices(&Affected::Node("n1".into()));
+    assert_eq!(notices.iter().filter(|notice| notice.reason == "AddressConflict").count(), 20);
+}
+
 #[test]
 fn a_gateway_has_a_bounded_number_of_addresses_and_next_hops() {
     let mut story = Story::settled(ONE);

@@ -9,6 +9,7 @@ use super::World;
 use super::node_network::{IDS_EXHAUSTED, NAME_RESERVED, NodeNetwork, SUBNETS_EXHAUSTED};
 use super::used::{Claims, best};
 use crate::node::STATUS_ADDRESSES;
+use crate::service::MOST_REPORTED;
 use crate::{Affected, Family, Name, Node, Notice, Object, PodKey, Severity, keys};
 
 /// Names of switches that do not belong to a node.
@@ -411,7 +412,9 @@ impl World {
         };
         let surplus = Some(node.surplus_addresses).filter(|count| *count > 0).map(|count| ("BadField", surplus(count)));
         let mtu = self.other_mtu(name, node).map(|message| ("MtuDiffers", message));
-        let misplaced = self.services.misplaced(name).map(|ip| ("AddressConflict", misplaced(ip)));
+        // each is an Event, and only so many of one reason wait: those of other objects must have a place too
+        let misplaced = self.services.misplaced(name).take(MOST_REPORTED);
+        let misplaced = misplaced.map(|ip| ("AddressConflict", misplaced_at(ip)));
         bad.chain(surplus).chain(problems.iter().cloned()).chain(mtu).chain(misplaced).map(notice).collect()
     }
 
@@ -457,7 +460,7 @@ fn surplus(count: usize) -> String {
     )
 }
 
-fn misplaced(ip: IpAddr) -> String {
+fn misplaced_at(ip: IpAddr) -> String {
     format!(
         "cannot reach the node at {ip} (of status.addresses or annotation {}): it is in a range of services; \
          give the node another address",
