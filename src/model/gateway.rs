@@ -1,5 +1,6 @@
 //! The `k8s.ovn.org/l3-gateway-config` annotation: how traffic of a node's pods gets in and out.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use ipnetwork::IpNetwork;
@@ -7,8 +8,10 @@ use ovnkube_ipam::Mac;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::Family;
+
 /// The most addresses, and the most next hops, of a gateway. Agents write one of each family; each address is a policy of the cluster's
-/// router and a NAT of each pod.
+/// router.
 const MOST: usize = 16;
 
 /// Where a pod's packets leave its node.
@@ -29,7 +32,7 @@ pub struct Gateway {
     pub interface_id: String,
     /// MAC of the bridge.
     pub mac: Mac,
-    /// The node's addresses on the bridge.
+    /// The node's addresses on the bridge, each once.
     pub ips: Vec<IpNetwork>,
     pub next_hops: Vec<IpAddr>,
     pub node_port: bool,
@@ -51,8 +54,8 @@ impl Gateway {
             mode,
             interface_id: string(config, "interface-id").to_owned(),
             mac: string(config, "mac-address").parse().map_err(|e| format!("\"mac-address\": {e}"))?,
-            ips: list(config, "ip-addresses", "ip-address")?,
-            next_hops: list(config, "next-hops", "next-hop")?,
+            ips: each_once(list(config, "ip-addresses", "ip-address")?, IpNetwork::ip),
+            next_hops: each_once(list(config, "next-hops", "next-hop")?, |ip| *ip),
             node_port: string(config, "node-port-enable") == "true",
             vlan: vlan(string(config, "vlan-id"))?,
         };
@@ -60,6 +63,11 @@ impl Gateway {
             return Err("it needs \"interface-id\" and \"ip-addresses\"".to_owned());
         }
         Ok(Some(gateway))
+    }
+
+    /// The address that packets of a family leave with: the first one, as in ovn-kubernetes.
+    pub fn outer_ip(&self, family: Family) -> Option<IpAddr> {
+        self.ips.iter().map(IpNetwork::ip).find(|ip| Family::of(*ip) == family)
     }
 
     /// Leaves out what is too much; says what, and what to do.
@@ -87,6 +95,13 @@ fn list<T: std::str::FromStr>(config: &Value, many: &str, one: &str) -> Result<V
     };
     let parse = |text: &str| text.parse().map_err(|_| format!("{many:?} holds {text:?}, not an address"));
     texts.into_iter().map(parse).collect()
+}
+
+/// Without later ones of the same address, which would be the same rows again.
+fn each_once<T>(mut all: Vec<T>, ip: impl Fn(&T) -> IpAddr) -> Vec<T> {
+    let mut known = BTreeSet::new();
+    all.retain(|one| known.insert(ip(one)));
+    all
 }
 
 fn vlan(text: &str) -> Result<Option<u16>, String> {

@@ -3,7 +3,7 @@
 //! ```text
 //!  LS join ──jtor-/rtoj-──  LR GR_<node>  ──rtoe-/etor-──  LS ext_<node> ──<bridge>_<node> (localnet)
 //!                             ├ routes: cluster → join, masquerade and everything else → outside
-//!                             └ SNAT: join address and cluster CIDRs (or each pod) → the node's address,
+//!                             └ SNAT: join address and cluster CIDRs (or each pod) → the node's first address,
 //!                                     the host's masquerade address → join address
 //!  LR ovn_cluster_router: from the node's subnet → GR_<node> (shared) or the management port (local)
 //!                         to the node's own addresses → the management port
@@ -13,6 +13,8 @@
 
 mod gateway_node;
 pub(crate) mod routes;
+#[cfg(test)]
+mod tests;
 
 use std::net::IpAddr;
 

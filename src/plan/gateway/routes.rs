@@ -118,8 +118,8 @@ pub(super) fn nat(want: &mut Want, site: &GatewayNode<'_>, router: &RowKey) {
             snat(want, router, masquerade.host.ip().to_string(), join);
         }
     }
-    for ip in site.gateway.ips.iter().map(ipnetwork::IpNetwork::ip) {
-        let family = Family::of(ip);
+    for family in Family::ALL {
+        let Some(ip) = site.gateway.outer_ip(family) else { continue };
         let joins = site.join(family).map(|join| join.to_string());
         let clusters =
             site.world.settings.cluster_subnets.iter().filter(|range| Family::of_subnet(range.cidr) == family);
@@ -133,8 +133,7 @@ pub(super) fn nat(want: &mut Want, site: &GatewayNode<'_>, router: &RowKey) {
 /// SNAT for single pods instead of their range, so that one can be exempted.
 pub(super) fn pod_nat(want: &mut Want, site: &GatewayNode<'_>, pod: IpAddr) {
     let router = RowKey::new(lr::TABLE, site.router_name());
-    let outer = site.gateway.ips.iter().map(ipnetwork::IpNetwork::ip);
-    for ip in outer.filter(|ip| Family::of(*ip) == Family::of(pod)) {
+    if let Some(ip) = site.gateway.outer_ip(Family::of(pod)) {
         snat(want, &router, pod.to_string(), ip);
     }
 }
