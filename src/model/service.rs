@@ -12,6 +12,8 @@ use crate::{Family, Meta, Name, Protocol};
 
 /// Session affinity where the service does not set it, seconds.
 const DEFAULT_AFFINITY: u32 = 10_800;
+/// Kubernetes' longest affinity is taken for "always the same", which needs no memory.
+const FOREVER: u32 = 86_400;
 
 /// Limit for the addresses of a service times its ports. Each pair is a row's entry in OVN, and flows and translations
 /// on each node.
@@ -185,9 +187,33 @@ impl Service {
 
     /// How many addresses with ports packets may be sent to; a port of all nodes counts as one address.
     pub(crate) fn frontends(&self) -> usize {
-        let node_ports = self.ports.iter().any(|port| port.node_port.is_some());
-        let addresses = self.cluster_ips.len() + self.external_ips.len() + self.ingress_ips.len();
-        (addresses + usize::from(node_ports)) * self.ports.len()
+        (self.addresses() + usize::from(self.has_node_ports())) * self.ports.len()
+    }
+
+    /// How many addresses it has beside those of nodes.
+    pub(crate) fn addresses(&self) -> usize {
+        self.cluster_ips.len() + self.external_ips.len() + self.ingress_ips.len()
+    }
+
+    /// The same of the family that has more.
+    pub(crate) fn addresses_of_a_family(&self) -> usize {
+        let all = || [&self.cluster_ips, &self.external_ips, &self.ingress_ips].into_iter().flatten();
+        let of_family = |family| all().filter(|ip| Family::of(**ip) == family).count();
+        Family::ALL.into_iter().map(of_family).max().unwrap_or_default()
+    }
+
+    pub(crate) fn has_node_ports(&self) -> bool {
+        self.ports.iter().any(|port| port.node_port.is_some())
+    }
+
+    /// Whether a client may get another endpoint after some time.
+    pub fn has_affinity_timeout(&self) -> bool {
+        self.affinity.is_some_and(|seconds| seconds != FOREVER)
+    }
+
+    /// Whether one row may have the node ports of all nodes. A template cannot recognise returning clients.
+    pub fn fits_template(&self) -> bool {
+        !self.is_external_local() && !self.has_affinity_timeout()
     }
 
     /// Drops ports and then external addresses, those of load balancers last, so that each address may have each port.
@@ -402,7 +428,7 @@ impl Reader {
             }
         }
         let seconds = fields.affinity_timeout.unwrap_or(DEFAULT_AFFINITY.into());
-        Some(u32::try_from(seconds).ok().filter(|s| (1..=86_400).contains(s)).unwrap_or_else(|| {
+        Some(u32::try_from(seconds).ok().filter(|s| (1..=FOREVER).contains(s)).unwrap_or_else(|| {
             let problem = format!("{seconds} is not 1 to 86400 seconds; {DEFAULT_AFFINITY} are used");
             self.report("spec.sessionAffinityConfig.clientIP.timeoutSeconds", problem);
             DEFAULT_AFFINITY

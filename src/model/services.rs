@@ -13,7 +13,9 @@
 mod claims;
 pub(crate) mod kept_out;
 mod owners;
+pub(crate) mod places;
 mod rules;
+mod size;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +25,7 @@ use std::net::IpAddr;
 use self::claims::{By, Claims, Frontend};
 pub use self::owners::NodeIps;
 use self::owners::Owners;
+use self::places::Places;
 use self::rules::Refusal;
 pub use self::rules::{AddressRules, ExternalIps};
 use crate::service::MOST_REPORTED;
@@ -30,10 +33,6 @@ use crate::{
     EndpointSlice, Family, Hints, Name, Notice, Object, ObjectKey, Protocol, Service, ServicePort, Severity, SlicePort,
     Subnet,
 };
-
-/// Limit for the addresses of a service times its ports times their endpoints: OVN has the text of all of them in rows,
-/// which each node reads.
-const MOST_PAIRS: usize = 1_000_000;
 
 /// All services and slices, by service.
 #[derive(Debug, Default)]
@@ -46,6 +45,7 @@ pub struct Services {
     service_of: BTreeMap<ObjectKey, ObjectKey>,
     claims: Claims,
     owners: Owners,
+    places: Places,
 }
 
 impl Services {
@@ -235,7 +235,7 @@ impl Services {
     /// All endpoints of a family behind a port of a service, in whatever state; of too many the ready ones first.
     pub fn backends(&self, key: &ObjectKey, port: &ServicePort, family: Family) -> Backends<'_> {
         let mut best = self.listed(key, port, family);
-        let most = self.get(key).map_or(usize::MAX, most_endpoints);
+        let most = self.get(key).map_or(usize::MAX, |service| self.most_endpoints(key, service, best.len()));
         if best.len() > most {
             let mut left: Vec<_> = best.into_iter().collect();
             left.sort_by_key(|(backend, candidate)| (candidate.state, *backend));
@@ -245,7 +245,12 @@ impl Services {
         Backends(best)
     }
 
-    /// The same without a limit.
+    /// The endpoints of the family that has most, without a limit.
+    fn most_listed(&self, key: &ObjectKey, port: &ServicePort) -> usize {
+        Family::ALL.into_iter().map(|family| self.listed(key, port, family).len()).max().unwrap_or_default()
+    }
+
+    /// The same as [`Self::backends`] without a limit.
     fn listed(&self, key: &ObjectKey, port: &ServicePort, family: Family) -> BTreeMap<Backend, Candidate<'_>> {
         let all_are_ready = self.get(key).is_some_and(|service| service.publish_not_ready);
         let mut best: BTreeMap<Backend, Candidate<'_>> = BTreeMap::new();
@@ -271,27 +276,6 @@ impl Services {
             }
         }
         best
-    }
-
-    /// The notices about ports whose endpoints are too many.
-    fn excess<'a>(&'a self, key: &'a ObjectKey, service: &'a Service) -> impl Iterator<Item = String> + 'a {
-        let most = most_endpoints(service);
-        // most services have fewer in all slices together
-        let listed = |port: &ServicePort, slice: &EndpointSlice| {
-            slice.numbers(&port.name, port.protocol).count() * slice.endpoints.len()
-        };
-        let in_all = move |port: &ServicePort| self.slices(key).map(|(_, slice)| listed(port, slice)).sum::<usize>();
-        let has_many = move |port: &&ServicePort| {
-            in_all(port) > most && Family::ALL.into_iter().any(|family| self.listed(key, port, family).len() > most)
-        };
-        service.ports.iter().filter(has_many).map(move |port| {
-            let limit = format!("{MOST_PAIRS}, the limit for addresses times ports times endpoints of a service");
-            format!(
-                "each family of port {} {} has {most} endpoints at most, ready ones first: with more there would be more than \
-                 {limit}; divide the service's addresses or ports among several services",
-                port.protocol, port.port
-            )
-        })
     }
 
     /// The notices about a service; of each kind as many as somebody would read.
@@ -354,7 +338,7 @@ impl Services {
             });
             addresses.chain(conflicting_service)
         });
-        let excess = self.excess(key, service).map(|message| notice("BadEndpoint", message)).take(MOST_REPORTED);
+        let excess = self.excess(key, service).map(|(reason, message)| notice(reason, message)).take(MOST_REPORTED);
         let (slices, left_out) = (slices.take(MOST_REPORTED), tunnels.chain(routers).take(MOST_REPORTED));
         let (refused, ports) = (refused.take(MOST_REPORTED), ports.take(MOST_REPORTED));
         own.chain(slices).chain(excess).chain(left_out).chain(mistaken).chain(refused).chain(ports).collect()
@@ -384,11 +368,6 @@ impl Services {
         };
         Family::ALL.into_iter().map(of_family).max().unwrap_or_default()
     }
-}
-
-/// How many endpoints of a family each port of a service may have.
-fn most_endpoints(service: &Service) -> usize {
-    MOST_PAIRS / service.frontends().max(1)
 }
 
 /// Whether a service is the API server's own.

@@ -45,7 +45,11 @@ pub(super) enum Refusal {
 impl AddressRules {
     /// Whether an endpoint is a node's tunnel port: OVN would take what clients send there for its own packets.
     pub(super) fn is_tunnel(&self, ip: IpAddr, protocol: Protocol, port: u16) -> bool {
-        protocol == Protocol::Udp && port == self.tunnels && !contains(&self.pods, ip)
+        protocol == Protocol::Udp && port == self.tunnels && !self.is_of_pods(ip)
+    }
+
+    pub(super) fn is_of_pods(&self, ip: IpAddr) -> bool {
+        contains(&self.pods, ip)
     }
 
     pub(super) fn is_of_routers(&self, ip: IpAddr) -> bool {
@@ -59,7 +63,7 @@ impl AddressRules {
     /// The part of the cluster's own network that an address is in.
     pub(super) fn part(&self, ip: IpAddr) -> Option<&'static str> {
         match () {
-            () if contains(&self.pods, ip) => Some("in the pod network"),
+            () if self.is_of_pods(ip) => Some("in the pod network"),
             () if self.is_of_routers(ip) => Some("in a subnet of the cluster's own routers"),
             () => None,
         }

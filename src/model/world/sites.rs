@@ -2,7 +2,8 @@
 
 use super::World;
 use super::site::{Site, SiteRouter};
-use crate::{Affected, Name, Node, Notice, ObjectKey};
+use crate::services::places::Places;
+use crate::{Affected, Family, Name, Node, Notice, ObjectKey};
 
 /// Node label with the failure domain.
 const TOPOLOGY_ZONE: &str = "topology.kubernetes.io/zone";
@@ -34,8 +35,26 @@ impl World {
                 }
             }
         }
-        if differs && !everything {
+        if !differs {
+            return;
+        }
+        let services = self.services.apply_places(self.places());
+        if !everything {
+            self.affected.extend(services.into_iter().map(Affected::Service));
             self.affected.insert(Affected::Sites);
+        }
+    }
+
+    fn places(&self) -> Places {
+        let ips = || self.sites.values().map(|site| site.node_port_ips().len());
+        let all = || self.sites.values().flat_map(Site::node_port_ips);
+        let of_family = |family| all().filter(|ip| Family::of(**ip) == family).count();
+        let templates = self.settings.svc_template_support;
+        Places {
+            nodes: self.sites.len(),
+            node_port_ips: ips().sum(),
+            node_port_ips_of_a_family: Family::ALL.into_iter().map(of_family).max().unwrap_or_default(),
+            in_template: templates.then(|| ips().max().unwrap_or_default()),
         }
     }
 

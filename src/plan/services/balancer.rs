@@ -10,7 +10,6 @@ use ovnkube_ovn::nb::{
     logical_switch as ls,
 };
 
-use super::configs::FOREVER;
 use crate::{RowKey, RowWant, Want, names};
 
 /// Longest timeout of the flows that remember a client's endpoint; northd limits longer ones to it with a warning.
@@ -123,7 +122,8 @@ impl<'a> Alike<'a> {
         if let Some((_, row)) = self.made.iter().find(|(made, _)| *made == sort) {
             return row.clone();
         }
-        let fields = (self.service.affinity == Some(FOREVER)).then(|| selection_fields(self.service));
+        let is_forever = self.service.affinity.is_some() && !self.service.has_affinity_timeout();
+        let fields = is_forever.then(|| selection_fields(self.service));
         let row = Row::new(lb::TABLE)
             .with(lb::PROTOCOL, Some(balancer.protocol.ovn()))
             .with(lb::OPTIONS, self.options(sort))
@@ -146,7 +146,7 @@ impl<'a> Alike<'a> {
             ("neighbor_responder", "none".to_owned()),
             ("hairpin_snat_ip", hairpin),
         ];
-        let affinity = self.service.affinity.filter(|seconds| *seconds != FOREVER);
+        let affinity = self.service.affinity.filter(|_| self.service.has_affinity_timeout());
         options.extend(affinity.map(|seconds| ("affinity_timeout", seconds.min(LONGEST_AFFINITY).to_string())));
         if protocol == Protocol::Udp {
             // a client that never pauses would stay with an endpoint that is gone

@@ -26,10 +26,9 @@ pub(super) fn balancers(key: &ObjectKey, configs: &[Config<'_>], world: &World) 
     }
     all.extend(merged(templates));
     let per_node = by_protocol(&per_node);
-    let mut nodes = Vec::new();
-    for site in &world.sites {
-        nodes.extend(per_node.iter().flat_map(|(protocol, configs)| on_node(key, *protocol, configs, site, world)));
-    }
+    let nodes = world.sites.iter().flat_map(|site| {
+        per_node.iter().flat_map(move |(protocol, configs)| on_node(key, *protocol, configs, site, world))
+    });
     all.extend(merged(nodes));
     all
 }
@@ -106,9 +105,10 @@ fn addresses(config: &Config<'_>, site: &Site) -> Vec<IpAddr> {
     }
 }
 
-/// Merges those that differ only in where they are used, under the first one's name.
-fn merged(all: Vec<Balancer>) -> Vec<Balancer> {
-    let mut out: Vec<Balancer> = Vec::with_capacity(all.len());
+/// Merges those that differ only in where they are used, under the first one's name. Of thousands of nodes that are alike, the
+/// addresses are in memory once.
+fn merged(all: impl IntoIterator<Item = Balancer>) -> Vec<Balancer> {
+    let mut out: Vec<Balancer> = Vec::new();
     let mut known = BTreeMap::new();
     for balancer in all {
         match known.entry((balancer.sort(), balancer.vips.clone())) {

@@ -65,9 +65,8 @@ pub(super) fn configs<'a>(key: &ObjectKey, world: &'a World) -> Vec<Config<'a>> 
     let Some(service) = world.services.get(key) else { return configs };
     let external_local = service.is_external_local();
     let internal_local = service.internal_policy == TrafficPolicy::Local;
-    // a template cannot recognise returning clients
-    let templates = world.settings.svc_template_support && !external_local && !has_affinity_timeout(service.affinity);
-    for port in &service.ports {
+    let templates = world.settings.svc_template_support && service.fits_template();
+    for port in world.services.ports(key) {
         let both = Rc::new([Family::V4, Family::V6].map(|family| behind(key, port, family, world)));
         let config = |at, number| Config {
             protocol: port.protocol,
@@ -94,13 +93,6 @@ pub(super) fn configs<'a>(key: &ObjectKey, world: &'a World) -> Vec<Config<'a>> 
         }
     }
     configs
-}
-
-/// Kubernetes' longest affinity is taken for "always the same", which needs no memory.
-pub(super) const FOREVER: u32 = 86_400;
-
-fn has_affinity_timeout(affinity: Option<u32>) -> bool {
-    affinity.is_some_and(|seconds| seconds != FOREVER)
 }
 
 fn behind<'a>(key: &ObjectKey, port: &ServicePort, family: Family, world: &'a World) -> Behind<'a> {

@@ -24,6 +24,8 @@ mod configs;
 mod ranges;
 mod targets;
 mod templates;
+#[cfg(test)]
+mod tests;
 mod text;
 
 use ovnkube_model::{Affected, ObjectKey, Roles, World};

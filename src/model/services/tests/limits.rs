@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::services::places::Places;
 
 fn numbered(count: usize, one: impl Fn(usize) -> String) -> Vec<String> {
     (0..count).map(one).collect()
@@ -210,4 +211,73 @@ fn endpoints_times_addresses_and_ports_have_a_limit() {
     assert_eq!((http(&services).0.len(), said(&services)), (600, vec![]), "listed twice");
     services.apply_service(&key(), Some(few));
     assert_eq!((http(&services).0.len(), said(&services)), (600, vec![]));
+}
+
+/// Rows of single nodes count for each node: one service must not fill the database of a large cluster.
+#[test]
+fn what_all_nodes_have_of_a_service_is_bounded() {
+    let rules = AddressRules { pods: vec!["10.128.0.0/14".parse().unwrap()], ..AddressRules::default() };
+    let mut services = Services::new(rules);
+    let node_port = |(port, number): (PortFields, i64)| PortFields { node_port: Some(number), ..port };
+    let many: Vec<_> = ports(2000).into_iter().zip(30_000..).map(node_port).collect();
+    let fields = ServiceFields { kind: Some("NodePort"), cluster_ip: Some("10.96.0.7"), ..ServiceFields::default() };
+    services.apply_service(&key(), Some(service(&ServiceFields { ports: &many, ..fields })));
+    let served = |services: &Services| {
+        let said: Vec<_> = services.notices(&key()).into_iter().map(|notice| notice.message).collect();
+        (services.ports(&key()).len(), said.concat())
+    };
+    assert_eq!(served(&services), (2000, String::new()));
+    // with the cluster IP, which is the same on all nodes, 1,000 addresses
+    let places = Places { nodes: 500, node_port_ips: 999, node_port_ips_of_a_family: 500, in_template: None };
+    assert_eq!(services.apply_places(places), BTreeSet::from([key()]));
+    let limit = "there would be more than 1000000, the limit for addresses times ports of a service on all nodes";
+    let left_out = format!("cannot use spec.ports: 1000 of 2000 ports are left out: {limit}");
+    assert_eq!(served(&services), (1000, format!("{left_out}; divide its addresses or ports among several services")));
+    assert_eq!(services.apply_places(places), BTreeSet::new());
+    assert_eq!(services.apply_places(Places { in_template: Some(2), ..places }), BTreeSet::from([key()]));
+    assert_eq!(served(&services), (2000, String::new()), "one row has the node ports of all nodes");
+
+    // only the 250 nodes with endpoints differ from the others
+    let cluster_ip = ServiceFields { kind: None, internal_traffic_policy: Some("Local"), ..fields };
+    services.apply_service(&key(), Some(service(&ServiceFields { ports: &many, ..cluster_ip })));
+    let endpoint = |n: usize| serde_json::json!({"addresses": [format!("10.128.{n}.3")], "nodeName": format!("n{n}")});
+    let endpoints: Vec<_> = (0..250).map(endpoint).collect();
+    services.apply_slice(&ObjectKey::new("a", "web-1"), Some(slice(("http", 8080), &endpoints.into())));
+    assert_eq!(served(&services).0, 2000);
+    let addresses = external(19);
+    let more = ServiceFields { external_ips: &addresses, external_traffic_policy: Some("Local"), ..cluster_ip };
+    services.apply_service(&key(), Some(service(&ServiceFields { ports: &many, ..more })));
+    assert_eq!(served(&services).0, 1_000_000 / (20 * 251));
+}
+
+#[test]
+fn endpoints_on_all_nodes_have_a_limit() {
+    let mut services = Services::default();
+    let ports = [("http", 80), ("other", 81)].map(|(name, port)| PortFields {
+        name: Some(name.to_owned()),
+        port: Some(port),
+        node_port: Some(30_000 + port),
+        ..PortFields::default()
+    });
+    let fields = ServiceFields { kind: Some("NodePort"), cluster_ip: Some("10.96.0.7"), ..ServiceFields::default() };
+    services.apply_service(&key(), Some(service(&ServiceFields { ports: &ports, ..fields })));
+    let endpoint = |n: u32| serde_json::json!({"addresses": [format!("172.18.{}.{}", n / 200, 1 + n % 200)]});
+    let hosts: Vec<_> = (0..1200).map(endpoint).collect();
+    services.apply_slice(&ObjectKey::new("a", "web-1"), Some(slice(("http", 8080), &hosts.into())));
+    assert_eq!((http(&services).0.len(), services.notices(&key()).len()), (1200, 0));
+    // in the rows of each node its address and the cluster IP, each with two ports; the other family has no endpoints
+    let places = Places { nodes: 3000, node_port_ips: 6000, node_port_ips_of_a_family: 3000, in_template: None };
+    services.apply_places(places);
+    assert_eq!(http(&services).0.len(), 10_000_000 / (2 * 6000));
+    let said = |services: &Services| -> Vec<String> {
+        services.notices(&key()).into_iter().map(|notice| notice.message).collect()
+    };
+    let message = "each family of port TCP 80 has 833 endpoints at most, ready ones first: with more there would be more than \
+                   10000000, the limit for addresses times ports times endpoints of a service on all nodes; divide the \
+                   service's addresses or ports among several services";
+    assert_eq!(said(&services), [message]);
+    // without node ports, rows of the 1,200 nodes that are endpoints, and of the others
+    let fields = ServiceFields { kind: None, ..fields };
+    services.apply_service(&key(), Some(service(&ServiceFields { ports: &ports, ..fields })));
+    assert_eq!((http(&services).0.len(), said(&services)), (1200, vec![]));
 }

@@ -1,0 +1,13 @@
+//! The size of the cluster, as far as the size of a service's rows depends on it.
+
+/// The nodes where services are served. Agents do not know them: one may take an endpoint for served that is left out here.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Places {
+    pub(crate) nodes: usize,
+    /// The addresses at which node ports answer, of all nodes together.
+    pub(crate) node_port_ips: usize,
+    /// Of these, the ones of the family that has more.
+    pub(crate) node_port_ips_of_a_family: usize,
+    /// The same of the node that has most, if one row may have the node ports of all nodes.
+    pub(crate) in_template: Option<usize>,
+}

@@ -1,0 +1,166 @@
+//! How much of a service is served. OVN has the text of all of it in rows, which each node reads.
+//!
+//! ```text
+//!  entries    addresses × ports, again for each node whose rows differ; a node port is at the addresses of all nodes
+//!  pairs      entries with a list of all endpoints × these endpoints
+//! ```
+
+use std::collections::BTreeSet;
+
+use super::Services;
+use super::places::Places;
+use crate::{ObjectKey, Service, ServicePort, TrafficPolicy};
+
+/// Limit for the addresses of a service times its ports times their endpoints, where all nodes have the same rows.
+const MOST_PAIRS: usize = 1_000_000;
+/// The same for the rows of all nodes together.
+const MOST_PAIRS_ON_NODES: usize = 10_000_000;
+/// Limit for the addresses of a service times its ports, in the rows of all nodes together.
+const MOST_ENTRIES: usize = 1_000_000;
+
+/// What each port of a service makes.
+struct Size {
+    entries: usize,
+    /// Those of a family that list all its endpoints.
+    lists: usize,
+}
+
+impl Services {
+    /// Sets the nodes where services are served. Returns the services that are so large that another part of them may be served
+    /// now.
+    pub(crate) fn apply_places(&mut self, places: Places) -> BTreeSet<ObjectKey> {
+        if self.places == places {
+            return BTreeSet::new();
+        }
+        let mut large = self.large();
+        self.places = places;
+        large.extend(self.large());
+        large
+    }
+
+    fn large(&self) -> BTreeSet<ObjectKey> {
+        let is_large = |key: &ObjectKey, service: &Service| {
+            let entries = self.most_entries(service).saturating_mul(service.ports.len());
+            let endpoints: usize = self.slices(key).map(|(_, slice)| slice.endpoints.len()).sum();
+            entries > MOST_ENTRIES || entries.saturating_mul(endpoints) > MOST_PAIRS
+        };
+        self.iter().filter(|(key, service)| is_large(key, service)).map(|(key, _)| key.clone()).collect()
+    }
+
+    /// The ports of a service that are served: so many that their rows have room.
+    pub fn ports(&self, key: &ObjectKey) -> &[ServicePort] {
+        let Some(service) = self.get(key) else { return &[] };
+        service.ports.get(..self.most_ports(key, service)).unwrap_or(&service.ports)
+    }
+
+    fn most_ports(&self, key: &ObjectKey, service: &Service) -> usize {
+        let count = service.ports.len();
+        if self.most_entries(service).saturating_mul(count) <= MOST_ENTRIES {
+            return count;
+        }
+        count.min(MOST_ENTRIES / self.size(key, service).entries.max(1))
+    }
+
+    /// How many of so many endpoints of a family each port of a service may have.
+    pub(super) fn most_endpoints(&self, key: &ObjectKey, service: &Service, listed: usize) -> usize {
+        let all = self.most_entries(service).saturating_mul(service.ports.len());
+        // that of most services is found without a look at their endpoints
+        if all.saturating_mul(listed) <= MOST_PAIRS {
+            return listed;
+        }
+        listed.min(self.pairs(key, service).0)
+    }
+
+    /// The most endpoints of a family of each port, and the limit that this comes from.
+    fn pairs(&self, key: &ObjectKey, service: &Service) -> (usize, String) {
+        let lists = self.size(key, service).lists * self.most_ports(key, service);
+        let alike = MOST_PAIRS / service.frontends().max(1);
+        let on_nodes = MOST_PAIRS_ON_NODES / lists.max(1);
+        let limit = if alike <= on_nodes {
+            format!("{MOST_PAIRS}, the limit for addresses times ports times endpoints of a service")
+        } else {
+            format!(
+                "{MOST_PAIRS_ON_NODES}, the limit for addresses times ports times endpoints of a service on all nodes"
+            )
+        };
+        (alike.min(on_nodes), limit)
+    }
+
+    /// What each port of a service makes at most, whatever its endpoints are.
+    fn most_entries(&self, service: &Service) -> usize {
+        let nodes = self.places.nodes.max(1);
+        let node_ports = if service.has_node_ports() { 2 * self.places.node_port_ips.max(1) + nodes } else { 0 };
+        service.addresses().saturating_mul(nodes).saturating_add(node_ports)
+    }
+
+    fn size(&self, key: &ObjectKey, service: &Service) -> Size {
+        let nodes = self.places.nodes.max(1);
+        let is_local = service.internal_policy == TrafficPolicy::Local || service.is_external_local();
+        let endpoints = || self.slices(key).flat_map(|(_, slice)| &slice.endpoints);
+        // nodes differ from all others if an endpoint is their own address, or on them where only such are used
+        let hosts = endpoints().map(|endpoint| endpoint.ip).filter(|ip| !self.owners.rules.is_of_pods(*ip));
+        let hosts: BTreeSet<_> = hosts.collect();
+        let homes: BTreeSet<_> =
+            endpoints().filter(|_| is_local).filter_map(|endpoint| endpoint.node.as_ref()).collect();
+        let has_hints = endpoints().any(|endpoint| endpoint.hints.is_some());
+        let is_in_template = self.places.in_template.is_some() && service.fits_template();
+        // with these no two nodes have the same rows
+        let has_own_ports = service.has_node_ports() && !is_in_template;
+        let copies = |differing: usize, is_per_node: bool| match () {
+            () if has_hints || is_per_node && has_own_ports => nodes,
+            () => nodes.min(differing + 1),
+        };
+        let node_ports = |of_all: usize| match self.places.in_template {
+            _ if !service.has_node_ports() => 0,
+            // a row each for switches and routers, and variables for nodes that differ
+            Some(most) if is_in_template => 2 * most + copies(hosts.len(), false),
+            _ => of_all.max(1),
+        };
+        let is_per_node = !hosts.is_empty() || service.is_external_local();
+        Size {
+            entries: service.addresses() * copies(hosts.len() + homes.len(), is_per_node || is_local)
+                + node_ports(self.places.node_port_ips),
+            lists: service.addresses_of_a_family() * copies(hosts.len(), is_per_node)
+                + node_ports(self.places.node_port_ips_of_a_family),
+        }
+    }
+
+    /// What is left out of a service: reason and message.
+    pub(super) fn excess<'a>(
+        &'a self,
+        key: &'a ObjectKey,
+        service: &'a Service,
+    ) -> impl Iterator<Item = (&'static str, String)> + 'a {
+        let left_out = service.ports.len() - self.most_ports(key, service);
+        let ports = (left_out > 0).then(|| {
+            let all = service.ports.len();
+            let limit = format!("{MOST_ENTRIES}, the limit for addresses times ports of a service on all nodes");
+            let message = format!(
+                "cannot use spec.ports: {left_out} of {all} ports are left out: there would be more than {limit}; divide its \
+                 addresses or ports among several services"
+            );
+            ("BadField", message)
+        });
+        ports.into_iter().chain(self.excess_endpoints(key, service).map(|message| ("BadEndpoint", message)))
+    }
+
+    /// The notices about ports whose endpoints are too many.
+    fn excess_endpoints<'a>(&'a self, key: &'a ObjectKey, service: &'a Service) -> impl Iterator<Item = String> + 'a {
+        let (most, limit) = self.pairs(key, service);
+        // most services have fewer in all slices together
+        let in_all = move |port: &ServicePort| {
+            let listed = self
+                .slices(key)
+                .map(|(_, slice)| slice.numbers(&port.name, port.protocol).count() * slice.endpoints.len());
+            listed.sum::<usize>()
+        };
+        let has_many = move |port: &&ServicePort| in_all(port) > most && self.most_listed(key, port) > most;
+        self.ports(key).iter().filter(has_many).map(move |port| {
+            format!(
+                "each family of port {} {} has {most} endpoints at most, ready ones first: with more there would be more than \
+                 {limit}; divide the service's addresses or ports among several services",
+                port.protocol, port.port
+            )
+        })
+    }
+}
