@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use futures::{AsyncBufRead, AsyncBufReadExt};
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
@@ -44,6 +44,17 @@ pub struct Client {
     pub(crate) server: String,
     pub(crate) forbidden: Forbidden,
     pub(crate) doubt: Doubt,
+    pub(crate) wall: WallClock,
+}
+
+/// The machine's, but in simulations.
+#[derive(Clone)]
+pub(crate) struct WallClock(Arc<dyn Fn() -> SystemTime + Send + Sync>);
+
+impl Default for WallClock {
+    fn default() -> Self {
+        Self(Arc::new(SystemTime::now))
+    }
 }
 
 /// Whether connections hang, and since when that is known: an API server that stands still says nothing on a watch, as one does
@@ -126,6 +137,17 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
+    /// The same client with another wall clock, which a simulation can set.
+    #[must_use]
+    pub fn with_wall_clock(self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        Self { wall: WallClock(Arc::new(now)), ..self }
+    }
+
+    /// The wall clock's time, for people and other programs to read. Nothing may be decided by it: it can be set at any moment.
+    pub(crate) fn wall_time(&self) -> jiff::Timestamp {
+        jiff::Timestamp::try_from((self.wall.0)()).unwrap_or_default()
+    }
+
     /// Reads an answer into `text`, which is cleared first.
     pub(crate) async fn get(&self, action: &str, path: &str, text: &mut Vec<u8>) -> Result<(), Error> {
         self.get_up_to(LONGEST_ANSWER, action, path, text).await

@@ -24,7 +24,7 @@ use tower::util::{BoxCloneSyncService, option_layer};
 use tower::{BoxError, Layer, Service, ServiceExt};
 
 use crate::access::{Access, READ_AGAIN, Token, cannot_run, plugin};
-use crate::client::{Doubt, Forbidden, RetryAfter};
+use crate::client::{Doubt, Forbidden, RetryAfter, WallClock};
 use crate::error::chain;
 use crate::system::{Stamp, limit_silence, stamp};
 use crate::{Client, Error};
@@ -70,12 +70,23 @@ impl Client {
     /// The same client on connections of its own.
     pub(crate) async fn reconnected(&self) -> Result<Self, Error> {
         let Some(access) = &self.access else { return Ok(self.clone()) };
-        Ok(Self { forbidden: self.forbidden.clone(), ..Self::with(access, &access.config().await?).await? })
+        Ok(Self {
+            forbidden: self.forbidden.clone(),
+            wall: self.wall.clone(),
+            ..Self::with(access, &access.config().await?).await?
+        })
     }
 
     /// A client whose requests `kube` carries, in place of the network: for an API server within this process.
     pub fn over(kube: kube::Client) -> Self {
-        Self { kube, access: None, server: String::new(), forbidden: Forbidden::default(), doubt: Doubt::default() }
+        Self {
+            kube,
+            access: None,
+            server: String::new(),
+            forbidden: Forbidden::default(),
+            doubt: Doubt::default(),
+            wall: WallClock::default(),
+        }
     }
 
     async fn with(access: &Access, config: &Config) -> Result<Self, Error> {
@@ -86,7 +97,8 @@ impl Client {
         let service = Renewed::new(access.clone(), config, agent, doubt.clone()).await?;
         let kube = kube::Client::new(service, "default");
         let access = Some(Arc::new(access.clone()));
-        Ok(Self { kube, access, server: host_and_port(&config.cluster_url), forbidden: Forbidden::default(), doubt })
+        let (server, forbidden) = (host_and_port(&config.cluster_url), Forbidden::default());
+        Ok(Self { kube, access, server, forbidden, doubt, wall: WallClock::default() })
     }
 
     /// Host and port of the API server, such as `10.0.0.1:6443`.

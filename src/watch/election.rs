@@ -186,7 +186,7 @@ impl Election {
         if let Ask::Take(lease) = &self.next {
             let version = &lease.metadata.resource_version;
             if self.sent.as_ref().is_none_or(|sent| sent.replaces != *version) {
-                self.sent = Some(Sent { replaces: version.clone(), at: Instant::now(), time: now() });
+                self.sent = Some(Sent { replaces: version.clone(), at: Instant::now(), time: now(&self.client) });
             }
         }
         let answer = timeout(limit, self.on_one_of_many(renew / 8, async |client| self.ask(client).await)).await;
@@ -269,7 +269,7 @@ impl Election {
         let began = Instant::now();
         let found = match &self.next {
             Ask::Take(lease) => {
-                let time = self.sent.as_ref().map_or_else(now, |sent| sent.time.clone());
+                let time = self.sent.as_ref().map_or_else(|| now(client), |sent| sent.time.clone());
                 self.candidate.take(client, lease, &time).await.map(|lease| Found::Taken(lease, began))
             }
             Ask::Read => self.candidate.read(client).await.map(Found::Lease),

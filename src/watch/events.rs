@@ -193,7 +193,7 @@ impl Recorder {
 
     async fn create(&self, name: String, notice: &Notice) -> Result<Written, Error> {
         let about = notice.object.about();
-        let now = now();
+        let now = now(&self.client);
         let body = json!({
             "apiVersion": "v1", "kind": "Event",
             "metadata": { "name": name, "namespace": event_namespace(&about) },
@@ -227,12 +227,12 @@ impl Recorder {
             let found: Found = self.client.exchange(&action, Method::GET, &path, JSON, Vec::new()).await?;
             if !found.says(notice) {
                 // a name of the time, as those of Kubernetes' own components
-                let nanoseconds = jiff::Timestamp::now().as_nanosecond() as u64;
+                let nanoseconds = self.client.wall_time().as_nanosecond() as u64;
                 return Box::pin(self.create(event_name(&about, nanoseconds), notice)).await;
             }
             u64::try_from(found.count.saturating_add(1)).unwrap_or_default()
         };
-        let body = json!({ "count": count, "lastTimestamp": now() }).to_string().into_bytes();
+        let body = json!({ "count": count, "lastTimestamp": now(&self.client) }).to_string().into_bytes();
         match self.client.send(&action, Method::PATCH, &path, MERGE_PATCH, body).await {
             Ok(()) => Ok(Written { name, count }),
             // the API server has deleted it
@@ -273,8 +273,8 @@ pub(crate) fn shortened(message: &str) -> &str {
     if message.len() <= LONGEST_MESSAGE { message } else { message.get(..end.unwrap_or_default()).unwrap_or_default() }
 }
 
-fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+fn now(client: &Client) -> String {
+    client.wall_time().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 #[cfg(test)]

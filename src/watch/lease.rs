@@ -151,7 +151,7 @@ impl Candidate {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
             "metadata": { "name": name, "namespace": namespace },
-            "spec": { "holderIdentity": UNKNOWN, "leaseDurationSeconds": seconds, "renewTime": now() },
+            "spec": { "holderIdentity": UNKNOWN, "leaseDurationSeconds": seconds, "renewTime": now(client) },
         }));
         let action = format!("create lease {namespace}/{name}");
         client.exchange(&action, Method::POST, &self.all(), JSON, body).await.map_err(|e| match e {
@@ -206,6 +206,6 @@ fn bytes(body: &Value) -> Vec<u8> {
 }
 
 /// As the API server writes it back.
-pub(crate) fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
+pub(crate) fn now(client: &Client) -> String {
+    client.wall_time().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
 }

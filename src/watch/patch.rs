@@ -77,7 +77,7 @@ impl Client {
     /// stay. Needs the right to patch `nodes/status`.
     pub async fn set_node_condition(&self, name: &str, uid: &str, condition: &Condition) -> Result<(), Error> {
         let Condition { kind, status, reason, message } = condition;
-        let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let now = self.wall_time().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let body = json!({ "metadata": { "uid": uid }, "status": { "conditions": [{
             "type": kind, "status": if *status { "True" } else { "False" }, "reason": reason, "message": message,
             "lastHeartbeatTime": now, "lastTransitionTime": now,

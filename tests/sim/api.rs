@@ -334,7 +334,7 @@ impl ApiServer {
     }
 }
 
-/// A condition without times: they are the machine's, and a story would not always play the same.
+/// A condition without times: one that is set again as it was changes nothing then.
 fn without_times(mut condition: Value) -> Value {
     condition.as_object_mut().unwrap().retain(|field, _| !field.ends_with("Time"));
     condition

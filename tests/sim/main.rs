@@ -322,6 +322,20 @@ fn a_seed_always_plays_the_same() {
     }
 }
 
+/// Nothing goes by the wall clock: all that is sent, and when, is the same if it is set.
+#[test]
+fn wall_clocks_change_nothing() {
+    let is_set = |event: &Event| matches!(event, Event::Fault(Fault::ClockIsSet { .. }));
+    for seed in [2, 5, 8, 11] {
+        let story = Story::new(seed);
+        let mut without = story.clone();
+        without.events.retain(|(_, event)| !is_set(event));
+        assert_eq!(story.events.len(), without.events.len() + 4, "seed {seed}");
+        let [set, usual] = [story, without].map(|story| play(&story).map(|played| played.trace));
+        assert_eq!(set, usual, "seed {seed}");
+    }
+}
+
 /// The least that a seed must contain.
 #[test]
 fn stories_are_long_and_full_of_faults() {

@@ -3,8 +3,8 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ovnkube_apply::{Engine, MayWrite, Parts, Patches, TakeoverCheck, northbound_fence};
 use ovnkube_model::{Change, Connections, NetworkSettings, World};
@@ -23,6 +23,8 @@ use crate::wire::{Sent, Wire};
 const CHANGES: usize = 4096;
 /// More than enough for all tasks that are ready.
 const ROUNDS: u32 = 64;
+/// When stories begin: 2026-01-01.
+const BEGIN: Duration = Duration::from_secs(1_767_225_600);
 
 pub(crate) struct Master {
     main: Pin<Box<dyn Future<Output = ()>>>,
@@ -34,13 +36,36 @@ pub(crate) struct Master {
     pub(crate) lease_is_late: Arc<AtomicBool>,
 }
 
+/// The wall clock of a master's host. That it is set does not change how time passes.
+pub(crate) struct WallClock {
+    /// When the master started, in ms since the story began.
+    pub(crate) began: u64,
+    /// So many seconds it has been set forward.
+    pub(crate) ahead: Arc<AtomicI64>,
+}
+
+impl WallClock {
+    fn time(&self, elapsed: Duration) -> SystemTime {
+        let usual = UNIX_EPOCH + BEGIN + Duration::from_millis(self.began) + elapsed;
+        let ahead = self.ahead.load(Ordering::Relaxed);
+        let by = Duration::from_secs(ahead.unsigned_abs());
+        if ahead < 0 { usual - by } else { usual + by }
+    }
+}
+
 impl Master {
-    pub(crate) fn start(identity: String, network: NetworkSettings, conns: Arc<AtomicU64>) -> Self {
+    pub(crate) fn start(
+        identity: String,
+        network: NetworkSettings,
+        conns: Arc<AtomicU64>,
+        wall_clock: WallClock,
+    ) -> Self {
         let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let (to, sent) = mpsc::unbounded_channel();
         let metrics = Metrics::new("sim");
         let lease_is_late = Arc::<AtomicBool>::default();
-        let main = run(Wire { to, conns }, identity, network, Arc::clone(&metrics), Arc::clone(&lease_is_late));
+        let wire = Wire { to, conns };
+        let main = run(wire, wall_clock, identity, network, Arc::clone(&metrics), Arc::clone(&lease_is_late));
         let began = runtime.block_on(async { Instant::now() });
         Self { main: Box::pin(main), runtime, began, sent, metrics, lease_is_late }
     }
@@ -88,12 +113,14 @@ impl Master {
 /// As `controller.rs` does it, with a client for each server in place of the settings.
 async fn run(
     wire: Wire,
+    wall_clock: WallClock,
     identity: String,
     network: NetworkSettings,
     metrics: Arc<Metrics>,
     lease_is_late: Arc<AtomicBool>,
 ) {
-    let api = Client::over(wire.kube());
+    let began = Instant::now();
+    let api = Client::over(wire.kube()).with_wall_clock(move || wall_clock.time(began.elapsed()));
     let events = Events::start(&api, "ovnkube", &identity);
     // no two processes have the same, and it is the same whenever a story is played
     let name = format!("{identity} {}", wire.conns.fetch_add(1, Ordering::Relaxed));

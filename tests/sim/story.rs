@@ -23,6 +23,11 @@ const SMALL: u64 = 17;
 /// In one of so many stories the database is an active-backup pair, which fails over so often at least.
 const PAIR: u64 = 5;
 const FAILOVERS: usize = 2;
+/// In one of so many stories wall clocks are set and set back, so often.
+const CLOCKS: u64 = 3;
+const CLOCKS_SET: usize = 2;
+/// In seconds.
+const HOUR: i64 = 3600;
 /// So many events happen when a master has gone to sleep, and then none until it wakes.
 const LAST_BEFORE_LULL: usize = 3;
 
@@ -105,6 +110,11 @@ pub(crate) enum Fault {
     LeaseIsLate {
         master: usize,
         length: u64,
+    },
+    /// The wall clock of a master's host is set forward, or back, while the time that it measures goes on.
+    ClockIsSet {
+        master: usize,
+        seconds: i64,
     },
     /// A master alone does not reach the API server, or the database.
     NoApi {
@@ -229,6 +239,9 @@ impl Story {
         if pair {
             fail_over(&mut events, &mut Random::new(!seed));
         }
+        if seed % CLOCKS == CLOCKS - 1 {
+            set_clocks(&mut events, masters, &mut Random::new(seed.swap_bytes()));
+        }
         Self { seed, clocks, both_families, small_ranges: seed % SMALL == SMALL - 1, pair, events }
     }
 }
@@ -247,6 +260,18 @@ fn fail_over(events: &mut Vec<(u64, Event)>, random: &mut Random) {
     for _ in 0..FAILOVERS {
         let place = NODES + random.below(events.len() - NODES);
         events.insert(place, (random.below(20) as u64, failover(random)));
+    }
+}
+
+/// Wall clocks are set an hour forward or back, and later set right. All else happens as without that.
+fn set_clocks(events: &mut Vec<(u64, Event)>, masters: usize, random: &mut Random) {
+    for _ in 0..CLOCKS_SET {
+        let master = random.below(masters);
+        let seconds = if random.chance(50) { HOUR } else { -HOUR };
+        let place = NODES + random.below(events.len() - NODES);
+        events.insert(place, (0, Event::Fault(Fault::ClockIsSet { master, seconds })));
+        let later = place + 1 + random.below(events.len() - place);
+        events.insert(later, (0, Event::Fault(Fault::ClockIsSet { master, seconds: -seconds })));
     }
 }
 

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 
 use crate::api::{ApiServer, Effect, Moment, Reply, bookmark, failure};
 use crate::database::{Change, Database, on};
-use crate::master::Master;
+use crate::master::{Master, WallClock};
 use crate::northbound::{Fate, Messages, Northbound, is_question};
 use crate::observer::Observer;
 use crate::wire::{Answer, Ask, Body, Conn, Sent};
@@ -80,6 +80,8 @@ pub(crate) struct Process {
     starts: u64,
     /// Of its clock, in percent.
     clock: u64,
+    /// So many seconds the wall clock of its host has been set forward.
+    ahead: Arc<AtomicI64>,
     paused_until: u64,
     is_paused: bool,
     /// It will be paused for so long between its last check and its next write.
@@ -168,6 +170,7 @@ impl World {
             began: 0,
             starts: 0,
             clock: *clock,
+            ahead: Arc::default(),
             paused_until: 0,
             is_paused: false,
             sleeps: None,
@@ -246,7 +249,8 @@ impl World {
             if process.starts <= to {
                 process.began = self.now;
                 let (identity, network) = (process.identity.clone(), self.network.clone());
-                process.master = Some(Master::start(identity, network, Arc::clone(&self.conns)));
+                let wall_clock = WallClock { began: self.now, ahead: Arc::clone(&process.ahead) };
+                process.master = Some(Master::start(identity, network, Arc::clone(&self.conns), wall_clock));
             }
             return;
         };

@@ -1,5 +1,7 @@
 //! What fails in a simulated world, and until when.
 
+use std::sync::atomic::Ordering;
+
 use super::{Message, World, new_database};
 use crate::deeds::is_others;
 use crate::observer::Observer;
@@ -50,6 +52,9 @@ impl World {
             Fault::HostDies { master, down } => self.kill(master % masters, down, false),
             Fault::Pause { master, length } => self.masters[master % masters].paused_until = now + length,
             Fault::LeaseIsLate { master, length } => self.masters[master % masters].lease_late_until = now + length,
+            Fault::ClockIsSet { master, seconds } => {
+                self.masters[master % masters].ahead.fetch_add(seconds, Ordering::Relaxed);
+            }
             Fault::SleepsAtWrite { master, length } => self.masters[master % masters].sleeps = Some(length),
             Fault::NoApi { master, length } => {
                 self.masters[master % masters].no_api_until = now + length;
