@@ -438,6 +438,16 @@ impl Backends<'_> {
         self.preferred(|_| true).iter().filter_map(|backend| self.0.get(backend)?.node).collect()
     }
 
+    /// The nodes of all endpoints, also of those that take no packets; the same one several times.
+    pub fn homes(&self) -> impl Iterator<Item = &Name> {
+        self.0.values().filter_map(|candidate| candidate.node)
+    }
+
+    /// The nodes that hints name.
+    pub fn hinted_nodes(&self) -> impl Iterator<Item = &Name> {
+        self.0.values().filter_map(|candidate| candidate.hints).flat_map(|hints| &hints.nodes)
+    }
+
     fn ready(&self) -> impl Iterator<Item = (Backend, &Candidate<'_>)> {
         self.0.iter().filter(|(_, c)| c.state == State::Ready).map(|(backend, c)| (*backend, c))
     }

@@ -1,6 +1,7 @@
 //! Load balancers, and the rows that they become.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use ovnkube_model::{Family, Name, ObjectKey, Protocol, Service, World};
@@ -22,7 +23,7 @@ pub(super) type Vips = BTreeMap<String, Arc<str>>;
 pub(super) struct Balancer {
     pub(super) name: String,
     pub(super) protocol: Protocol,
-    pub(super) vips: Vips,
+    pub(super) vips: Rc<Vips>,
     /// Keeps clients' addresses.
     pub(super) skip_snat: bool,
     /// The family of a template.
@@ -53,7 +54,7 @@ impl Balancer {
         (!vips.is_empty()).then(|| Self {
             name: name(key, protocol, scope),
             protocol,
-            vips,
+            vips: Rc::new(vips),
             skip_snat: false,
             template: None,
             groups: Vec::new(),
@@ -68,6 +69,23 @@ impl Balancer {
         self.groups.extend(other.groups);
         self.switches.extend(other.switches);
         self.routers.extend(other.routers);
+        self.mark_merged();
+    }
+
+    /// Adds nodes where it is used at the same places as on the node that it was made for.
+    pub(super) fn on_more(mut self, nodes: &[Name]) -> Self {
+        for places in [&mut self.switches, &mut self.routers] {
+            if !places.is_empty() {
+                places.extend_from_slice(nodes);
+            }
+        }
+        if !nodes.is_empty() {
+            self.mark_merged();
+        }
+        self
+    }
+
+    fn mark_merged(&mut self) {
         if !self.name.ends_with("_merged") {
             self.name.push_str("_merged");
         }
@@ -83,7 +101,7 @@ impl Balancer {
         let row = want.row(
             RowWant::new(self.name.as_str(), alike.row(&self))
                 .with(lb::NAME, self.name.as_str())
-                .with(lb::VIPS, self.vips),
+                .with(lb::VIPS, Rc::unwrap_or_clone(self.vips)),
         );
         for group in self.groups {
             want.member(&names::lb_group(group), lbg::LOAD_BALANCER, &row);

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
 
 use ovnkube_model::{Family, Name, ObjectKey, Protocol, Site, World};
 
+use super::alike;
 use super::balancer::{Balancer, Vips};
 use super::configs::{At, Config};
 use super::targets::{local, on_router, on_switch};
@@ -25,9 +27,10 @@ pub(super) fn balancers(key: &ObjectKey, configs: &[Config<'_>], world: &World) 
         templates.extend(templates::balancers(key, protocol, &configs, world));
     }
     all.extend(merged(templates));
+    let groups = alike::groups(&per_node, world);
     let per_node = by_protocol(&per_node);
-    let nodes = world.sites.iter().flat_map(|site| {
-        per_node.iter().flat_map(move |(protocol, configs)| on_node(key, *protocol, configs, site, world))
+    let nodes = groups.iter().flat_map(|nodes| {
+        per_node.iter().flat_map(move |(protocol, configs)| on_nodes(key, *protocol, configs, nodes, world))
     });
     all.extend(merged(nodes));
     all
@@ -52,8 +55,22 @@ fn cluster(key: &ObjectKey, protocol: Protocol, configs: &[&Config<'_>]) -> Opti
     balancer.map(|balancer| Balancer { groups: vec![names::CLUSTER_LB_GROUP], ..balancer })
 }
 
+/// The load balancers of nodes that are alike.
+fn on_nodes(
+    key: &ObjectKey,
+    protocol: Protocol,
+    configs: &[&Config<'_>],
+    nodes: &[(&Name, &Site)],
+    world: &World,
+) -> Vec<Balancer> {
+    let Some((first, others)) = nodes.split_first() else { return Vec::new() };
+    let others: Vec<_> = others.iter().map(|(node, _)| Name::clone(node)).collect();
+    let all = on_node(key, protocol, configs, *first, world);
+    all.into_iter().map(|balancer| balancer.on_more(&others)).collect()
+}
+
 /// The load balancers of one node's switch and router.
-fn on_node(
+pub(super) fn on_node(
     key: &ObjectKey,
     protocol: Protocol,
     configs: &[&Config<'_>],
@@ -105,13 +122,13 @@ fn addresses(config: &Config<'_>, site: &Site) -> Vec<IpAddr> {
     }
 }
 
-/// Merges those that differ only in where they are used, under the first one's name. Of thousands of nodes that are alike, the
-/// addresses are in memory once.
+/// Merges those that differ only in where they are used, under the first one's name. Of thousands of nodes that have the same,
+/// the addresses are in memory once.
 fn merged(all: impl IntoIterator<Item = Balancer>) -> Vec<Balancer> {
     let mut out: Vec<Balancer> = Vec::new();
     let mut known = BTreeMap::new();
     for balancer in all {
-        match known.entry((balancer.sort(), balancer.vips.clone())) {
+        match known.entry((balancer.sort(), Rc::clone(&balancer.vips))) {
             Entry::Vacant(place) => {
                 place.insert(out.len());
                 out.push(balancer);
@@ -122,6 +139,11 @@ fn merged(all: impl IntoIterator<Item = Balancer>) -> Vec<Balancer> {
                 }
             }
         }
+    }
+    for balancer in &mut out {
+        // they came group by group
+        balancer.switches.sort_unstable();
+        balancer.routers.sort_unstable();
     }
     out
 }

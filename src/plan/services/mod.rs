@@ -18,6 +18,7 @@
 //!
 //! A service without endpoints keeps its addresses without backends: clients are rejected at once.
 
+mod alike;
 mod balancer;
 mod balancers;
 mod configs;

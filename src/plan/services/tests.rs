@@ -1,11 +1,19 @@
 //! What one service can make on many nodes.
 
-use ovnkube_model::{
-    Affected, Change, ClusterSubnet, EndpointFields, EndpointSlice, Kind, Meta, NetworkSettings, Node, NodeFields,
-    ObjectKey, PortFields, Roles, Service, ServiceFields, SliceFields, World, keys,
-};
+use std::net::IpAddr;
 
-use super::Services;
+use ovnkube_model::{
+    Affected, Change, ClusterSubnet, EndpointFields, EndpointSlice, Kind, Meta, Name, NetworkSettings, Node,
+    NodeFields, ObjectKey, PortFields, Protocol, Roles, Service, ServiceFields, Site, SiteRouter, SliceFields, World,
+    keys,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::balancer::{Balancer, Sort, Vips};
+use super::balancers::{balancers, on_node};
+use super::configs::{Config, configs};
+use super::{Services, alike};
 use crate::{Feature, Want};
 
 fn meta<T>(labels: &[(&str, &str)], annotations: &[(&str, String)], parse: impl Fn(&Meta<'_>) -> T) -> T {
@@ -72,4 +80,151 @@ fn a_service_that_is_too_large_for_all_nodes_has_no_rows() {
     let affected: Vec<_> = (0..32).map(|n| world.apply(Change::Node(format!("n{n}").into(), None))).collect();
     assert!(affected[0].contains(&Affected::Service(ObjectKey::new("a", "web"))));
     assert_eq!(said(&world), [""; 0], "half of the nodes are left");
+}
+
+/// A service with ports of two protocols.
+#[derive(Debug, Clone)]
+struct Given {
+    external_ips: Vec<String>,
+    node_ports: bool,
+    external_local: bool,
+    internal_local: bool,
+    endpoints: Vec<Value>,
+}
+
+impl Given {
+    fn add(&self, world: &mut World) -> ObjectKey {
+        let key = ObjectKey::new("a", "web");
+        let port = |protocol: &str, port: i64| PortFields {
+            name: Some(format!("p{port}")),
+            protocol: Some(protocol.into()),
+            port: Some(port),
+            node_port: self.node_ports.then_some(30_000 + port),
+        };
+        let ports = [port("TCP", 80), port("UDP", 53), port("TCP", 81)];
+        let policy = |local: bool| Some(if local { "Local" } else { "Cluster" });
+        let fields = ServiceFields {
+            kind: Some(if self.node_ports { "NodePort" } else { "ClusterIP" }),
+            cluster_ip: Some("10.96.0.7"),
+            external_ips: &self.external_ips,
+            ports: &ports,
+            external_traffic_policy: policy(self.external_local),
+            internal_traffic_policy: policy(self.internal_local),
+            ..ServiceFields::default()
+        };
+        let service = meta(&[], &[], |meta| Service::parse(meta, &fields));
+        let endpoints: Vec<EndpointFields> = serde_json::from_value(json!(self.endpoints)).unwrap();
+        let fields = SliceFields { address_type: "IPv4", ports: &ports, endpoints: &endpoints };
+        let slice = meta(&[("kubernetes.io/service-name", "web")], &[], |meta| EndpointSlice::parse(meta, fields));
+        world.apply(Change::Service(key.clone(), Some(Box::new(service))));
+        world.apply(Change::EndpointSlice(ObjectKey::new("a", "web-1"), Some(Box::new(slice))));
+        key
+    }
+}
+
+prop_compose! {
+    /// An endpoint that is a pod or, of any node, the host.
+    fn endpoint(hints: u8)(
+        pod in any::<bool>(), ip in 1..4_u8, home in prop::option::of(0..8_u8), ready in prop::bool::weighted(0.8),
+        zone in 0..3_u8, near in 0..8_u8
+    ) -> Value {
+        let address = if pod { format!("10.128.0.{ip}") } else { format!("172.18.1.{ip}") };
+        let (zones, nodes) = ([json!({"name": format!("z{zone}")})], [json!({"name": format!("n{near}")})]);
+        let hints = match hints {
+            0 => Value::Null,
+            1 => json!({"forZones": zones}),
+            _ => json!({"forZones": zones, "forNodes": nodes}),
+        };
+        let home = home.map(|home| format!("n{home}"));
+        let conditions = json!({"ready": ready, "serving": true, "terminating": !ready});
+        json!({"addresses": [address], "nodeName": home, "conditions": conditions, "hints": hints})
+    }
+}
+
+fn given() -> impl Strategy<Value = Given> {
+    let flags = any::<[bool; 4]>();
+    let endpoints = (0..3_u8).prop_flat_map(|hints| prop::collection::vec(endpoint(hints), 0..5));
+    (flags, endpoints).prop_map(|([is_external, node_ports, external_local, internal_local], endpoints)| Given {
+        external_ips: is_external.then(|| "192.0.2.1".to_owned()).into_iter().collect(),
+        node_ports,
+        external_local,
+        internal_local,
+        endpoints,
+    })
+}
+
+/// A node that may have the addresses of others, no router, or no node ports.
+fn site() -> impl Strategy<Value = Site> {
+    let zone = prop::option::of(0..3_u8);
+    (0..5_u8, any::<bool>(), prop::bool::weighted(0.8), zone).prop_map(|(ip, node_port, has_router, zone)| {
+        let ips = vec![IpAddr::from([172, 18, 1, ip])];
+        let router = has_router.then(|| SiteRouter { ips: ips.clone(), node_port, chassis: "c".into() });
+        Site { host_ips: ips, router, topology_zone: zone.map(|zone| format!("z{zone}").into()) }
+    })
+}
+
+/// Name, content, switches and routers.
+type Placed = (String, (Sort, Vips), Vec<Name>, Vec<Name>);
+
+fn placed(balancer: Balancer) -> Placed {
+    let content = (balancer.sort(), Vips::clone(&balancer.vips));
+    (balancer.name, content, balancer.switches, balancer.routers)
+}
+
+/// The load balancers on nodes, made for each node alone.
+fn node_by_node(key: &ObjectKey, configs: &[Config<'_>], world: &World) -> Vec<Placed> {
+    let mut all: Vec<Placed> = Vec::new();
+    for (site, protocol) in world.sites.iter().flat_map(|site| Protocol::ALL.map(|protocol| (site, protocol))) {
+        let is_meant = |config: &&Config<'_>| config.is_per_node() && config.protocol == protocol;
+        let configs: Vec<_> = configs.iter().filter(is_meant).collect();
+        let alone = on_node(key, protocol, &configs, site, world);
+        for (name, content, switches, routers) in alone.into_iter().map(placed) {
+            if let Some(same) = all.iter_mut().find(|known| known.1 == content) {
+                same.0 = format!("{}_merged", same.0.trim_end_matches("_merged"));
+                same.2.extend(switches);
+                same.3.extend(routers);
+            } else {
+                all.push((name, content, switches, routers));
+            }
+        }
+    }
+    all
+}
+
+proptest! {
+    #[test]
+    fn nodes_that_are_alike_have_what_each_would_have_alone(
+        service in given(),
+        sites in prop::collection::vec(site(), 0..8),
+    ) {
+        let mut world = world(0);
+        let key = service.add(&mut world);
+        world.sites = sites.into_iter().enumerate().map(|(n, site)| (format!("n{n}").into(), site)).collect();
+        let configs = configs(&key, &world);
+        let all = balancers(&key, &configs, &world).into_iter().filter(|balancer| balancer.groups.is_empty());
+        prop_assert_eq!(all.map(placed).collect::<Vec<_>>(), node_by_node(&key, &configs, &world));
+    }
+}
+
+/// With thousands of ports and nodes the engine would be busy for tens of seconds at each change.
+#[test]
+fn rows_are_made_once_for_all_nodes_that_are_alike() {
+    let mut world = world(0);
+    let endpoints = vec![
+        json!({"addresses": ["10.128.0.3"], "nodeName": "n1"}),
+        json!({"addresses": ["172.18.1.2"], "nodeName": "n2"}),
+        json!({"addresses": ["172.18.1.9"]}),
+    ];
+    let external_ips = vec!["192.0.2.1".to_owned()];
+    let service = Given { external_ips, node_ports: false, external_local: false, internal_local: true, endpoints };
+    let key = service.add(&mut world);
+    for n in 0..64_u8 {
+        let ips = vec![IpAddr::from([172, 18, 1, n])];
+        let router = Some(SiteRouter { ips: ips.clone(), node_port: true, chassis: "c".into() });
+        world.sites.insert(format!("n{n}").into(), Site { host_ips: ips, router, topology_zone: Some("z".into()) });
+    }
+    let configs = configs(&key, &world);
+    let groups = alike::groups(&configs.iter().collect::<Vec<_>>(), &world);
+    let firsts: Vec<_> = groups.iter().map(|nodes| (&**nodes[0].0, nodes.len())).collect();
+    assert_eq!(firsts, [("n0", 61), ("n1", 1), ("n2", 1), ("n9", 1)]);
 }
