@@ -1,6 +1,7 @@
 //! The rules of the world, as sequences of changes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use proptest::prelude::*;
 
@@ -566,4 +567,10 @@ fn names_that_come_again_are_kept_once() {
         names.share(&mut name);
         assert_eq!(*name, *text);
     }
+}
+
+/// How long this thread has been on a processor: on a busy machine it waits for much longer.
+pub(crate) fn on_cpu() -> Duration {
+    let said = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    Duration::from_nanos(said.split(' ').next().unwrap().parse().unwrap())
 }

@@ -115,16 +115,14 @@ impl World {
         }
         let claim = |policy: &NetworkPolicy| (policy.created, policy.need);
         let (claimed, claims) = (old.map(claim), new.as_ref().map(claim));
-        let had = self.policies.room.share(&key.namespace);
-        self.policies.room.change(key, claimed, claims);
-        let has = self.policies.room.share(&key.namespace);
+        let shift = self.policies.room.change(key, claimed, claims);
         self.replace_policy(key, new);
-        for name in had.left_out.symmetric_difference(&has.left_out).filter(|name| **name != key.name) {
-            let other = ObjectKey::new(key.namespace.clone(), name.clone());
+        for name in shift.others {
+            let other = ObjectKey::new(key.namespace.clone(), name);
             let given = self.policies.given(&other).cloned();
             self.replace_policy(&other, given);
         }
-        if had.most_numbers != has.most_numbers {
+        if shift.has_other_numbers {
             for other in self.policies.in_namespace(&key.namespace).cloned().collect::<Vec<_>>() {
                 self.follow_room(&other);
             }
@@ -217,6 +215,14 @@ impl World {
 
     /// Marks the pods that a policy begins or ceases to select, for either direction.
     fn affect_subjects(&mut self, key: &ObjectKey, old: Option<&NetworkPolicy>, new: Option<&NetworkPolicy>) {
+        // nothing changes for any pod if only the rules do, as when policies get room or lose it
+        let is_alike = |(old, new): (&NetworkPolicy, &NetworkPolicy)| {
+            let directions = |policy: &NetworkPolicy| (policy.ingress.is_some(), policy.egress.is_some());
+            old.pods == new.pods && directions(old) == directions(new)
+        };
+        if old.zip(new).is_some_and(is_alike) {
+            return;
+        }
         let says = |policy: Option<&NetworkPolicy>, labels: &Labels| {
             let policy = policy.filter(|policy| policy.pods.as_ref().is_some_and(|pods| pods.matches(labels)));
             policy.map(|policy| (policy.ingress.is_some(), policy.egress.is_some()))

@@ -150,7 +150,7 @@ impl Policies {
     pub(super) fn usable(&mut self, key: &ObjectKey, given: Option<NetworkPolicy>) -> Option<NetworkPolicy> {
         self.without_room.remove(key);
         let given = given?;
-        if self.room.has_room(key) {
+        if self.room.has_room(key, given.created) {
             return Some(given);
         }
         let usable = without_rules(key, &given);

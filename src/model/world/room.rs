@@ -1,6 +1,6 @@
 //! What the policies of a namespace need together. The oldest ones have room, as far as it lasts, whatever came first.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::network_policy::{MOST_NUMBERS, OF_NAMESPACE};
 use crate::{BadField, Name, Need, NetworkPolicy, ObjectKey};
@@ -8,79 +8,115 @@ use crate::{BadField, Name, Need, NetworkPolicy, ObjectKey};
 /// When a policy was created, and what it needs.
 pub(super) type Claim = (i64, Need);
 
+/// A policy's place in the order in which room is given: its age and its name.
+type Place = (i64, Name);
+
 #[derive(Debug, Default)]
 pub(super) struct Room(BTreeMap<Name, OfNamespace>);
 
+/// A change costs no look at all policies, of which there may be any number.
 #[derive(Debug, Default)]
 struct OfNamespace {
-    /// By age and name of the policies.
-    needs: BTreeMap<(i64, Name), Need>,
-    total: Need,
-    share: Share,
+    needs: BTreeMap<Place, Need>,
+    /// The oldest policy for which there is no room; none for all after it either.
+    end: Option<Place>,
+    /// What those before it need.
+    used: Need,
 }
 
-/// What there is room for in a namespace.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Share {
-    /// The policies for which there is none.
-    pub(super) left_out: BTreeSet<Name>,
-    /// For so many numbers of each named port: a power of two, so that it seldom changes.
-    pub(super) most_numbers: usize,
-}
-
-impl Default for Share {
-    fn default() -> Self {
-        Self { left_out: BTreeSet::new(), most_numbers: MOST_NUMBERS }
-    }
+/// What becomes of the others if one policy of a namespace changes.
+#[derive(Debug)]
+pub(super) struct Shift {
+    /// Those that get room, or lose it.
+    pub(super) others: Vec<Name>,
+    /// Whether there is room for another number of numbers of each named port.
+    pub(super) has_other_numbers: bool,
 }
 
 impl OfNamespace {
-    fn share(&self) -> Share {
-        let most_numbers = |need: Need| 1_usize << need.most_numbers(OF_NAMESPACE).ilog2();
-        if self.total.fits(OF_NAMESPACE) {
-            return Share { left_out: BTreeSet::new(), most_numbers: most_numbers(self.total) };
+    fn has_room(&self, place: &Place) -> bool {
+        self.end.as_ref().is_none_or(|end| place < end)
+    }
+
+    /// For so many numbers of each named port: a power of two, so that it seldom changes.
+    fn most_numbers(&self) -> usize {
+        1_usize << self.used.most_numbers(OF_NAMESPACE).ilog2()
+    }
+
+    fn insert(&mut self, place: Place, need: Need) {
+        if self.has_room(&place) {
+            self.used = self.used + need;
         }
-        let (mut used, mut is_full, mut left_out) = (Need::default(), false, BTreeSet::new());
-        for ((_, name), need) in &self.needs {
-            is_full |= !(used + *need).fits(OF_NAMESPACE);
-            if is_full {
-                left_out.insert(name.clone());
-            } else {
-                used = used + *need;
-            }
+        self.needs.insert(place, need);
+    }
+
+    fn remove(&mut self, place: &Place) {
+        let has_room = self.has_room(place);
+        let Some(need) = self.needs.remove(place) else { return };
+        if has_room {
+            self.used = self.used - need;
+        } else if self.end.as_ref() == Some(place) {
+            self.end = self.needs.range::<Place, _>(place..).next().map(|(next, _)| next.clone());
         }
-        Share { left_out, most_numbers: most_numbers(used) }
+    }
+
+    /// Moves the end to where the room ends.
+    fn settle(&mut self) {
+        while !self.used.fits(OF_NAMESPACE) {
+            let last = match &self.end {
+                Some(end) => self.needs.range::<Place, _>(..end).next_back(),
+                None => self.needs.last_key_value(),
+            };
+            let Some((last, need)) = last else { return };
+            (self.used, self.end) = (self.used - *need, Some(last.clone()));
+        }
+        while let Some(end) = &self.end {
+            let mut left_out = self.needs.range::<Place, _>(end..);
+            let more = left_out.next().map(|(_, need)| self.used + *need).filter(|more| more.fits(OF_NAMESPACE));
+            let Some(more) = more else { return };
+            (self.used, self.end) = (more, left_out.next().map(|(next, _)| next.clone()));
+        }
+    }
+
+    /// The policies for which the end makes a difference, whether it is at one place or the other.
+    fn between<'a>(&'a self, one: Option<&'a Place>, other: Option<&'a Place>) -> impl Iterator<Item = &'a Name> {
+        let is_before = |end: Option<&Place>, place: &Place| end.is_none_or(|end| place < end);
+        let first = one.into_iter().chain(other).min().filter(|_| one != other);
+        let from_first = first.into_iter().flat_map(move |first| self.needs.range::<Place, _>(first..));
+        let differs = move |(place, _): &(&Place, &Need)| is_before(one, place) != is_before(other, place);
+        from_first.take_while(differs).map(|((_, name), _)| name)
     }
 }
 
 impl Room {
     /// A policy comes, goes, or takes the place of another one of its name.
-    pub(super) fn change(&mut self, key: &ObjectKey, had: Option<Claim>, has: Option<Claim>) {
+    pub(super) fn change(&mut self, key: &ObjectKey, had: Option<Claim>, has: Option<Claim>) -> Shift {
         let of_namespace = self.0.entry(key.namespace.clone()).or_default();
-        if let Some((created, need)) = had {
-            of_namespace.needs.remove(&(created, key.name.clone()));
-            of_namespace.total = of_namespace.total - need;
+        let (end, most_numbers) = (of_namespace.end.clone(), of_namespace.most_numbers());
+        if let Some((created, _)) = had {
+            of_namespace.remove(&(created, key.name.clone()));
         }
         if let Some((created, need)) = has {
-            of_namespace.needs.insert((created, key.name.clone()), need);
-            of_namespace.total = of_namespace.total + need;
+            of_namespace.insert((created, key.name.clone()), need);
         }
-        of_namespace.share = of_namespace.share();
+        of_namespace.settle();
+        let others = of_namespace.between(end.as_ref(), of_namespace.end.as_ref()).filter(|name| **name != key.name);
+        let shift =
+            Shift { others: others.cloned().collect(), has_other_numbers: of_namespace.most_numbers() != most_numbers };
         if of_namespace.needs.is_empty() {
             self.0.remove(&key.namespace);
         }
-    }
-
-    pub(super) fn share(&self, namespace: &str) -> Share {
-        self.0.get(namespace).map(|of_namespace| of_namespace.share.clone()).unwrap_or_default()
+        shift
     }
 
     pub(super) fn most_numbers(&self, namespace: &str) -> usize {
-        self.0.get(namespace).map_or(MOST_NUMBERS, |of_namespace| of_namespace.share.most_numbers)
+        self.0.get(namespace).map_or(MOST_NUMBERS, OfNamespace::most_numbers)
     }
 
-    pub(super) fn has_room(&self, key: &ObjectKey) -> bool {
-        self.0.get(&key.namespace).is_none_or(|of_namespace| !of_namespace.share.left_out.contains(&key.name))
+    /// Whether there is room for a policy that was created then.
+    pub(super) fn has_room(&self, key: &ObjectKey, created: i64) -> bool {
+        let of_namespace = self.0.get(&key.namespace);
+        of_namespace.is_none_or(|of_namespace| of_namespace.has_room(&(created, key.name.clone())))
     }
 }
 

@@ -1,14 +1,20 @@
 //! All policies of a namespace together have limits.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::World;
-use crate::tests::network;
+use super::room::Room;
+use crate::network_policy::OF_NAMESPACE;
+use crate::tests::{network, on_cpu};
 use crate::{
-    Affected, Change, Kind, Meta, NamedPort, Namespace, NetworkPolicy, ObjectKey, Pod, PodFields, PodKey, PolicyFields,
-    Protocol,
+    Affected, Change, Kind, Meta, NamedPort, Namespace, Need, NetworkPolicy, ObjectKey, Pod, PodFields, PodKey,
+    PolicyFields, Protocol,
 };
 
 fn meta<T>(created: i64, parse: impl Fn(&Meta<'_>) -> T) -> T {
@@ -97,6 +103,63 @@ fn the_oldest_policies_of_a_namespace_have_room() {
     }
     world.apply(change("ns", "last", Some((11, fifth()))));
     assert_eq!(allowing(&world), names(&["ns/last", "other/a"]));
+}
+
+proptest! {
+    /// Whatever comes and goes, room ends where the sum says, and those are named for whom that makes a difference.
+    #[test]
+    fn room_ends_where_the_sum_of_the_older_ones_does(
+        steps in vec((0..6_usize, 0..4_i64, option::of(0..NEEDS.len())), 1..40)
+    ) {
+        let (mut room, mut all) = (Room::default(), BTreeMap::new());
+        for (name, created, has) in steps {
+            let name = format!("p{name}");
+            let before = left_out(&all);
+            let (had, has) = (all.remove(&name), has.map(|index| (created, need(NEEDS[index]))));
+            all.extend(has.map(|has| (name.clone(), has)));
+            let shift = room.change(&ObjectKey::new("ns", name.as_str()), had, has);
+            let after = left_out(&all);
+            for (name, (created, _)) in &all {
+                let has_room = room.has_room(&ObjectKey::new("ns", name.as_str()), *created);
+                prop_assert_eq!(has_room, !after.contains(name), "{}", name);
+            }
+            let others = before.symmetric_difference(&after).filter(|other| **other != name);
+            let told: BTreeSet<_> = shift.others.iter().map(ToString::to_string).collect();
+            prop_assert_eq!(told, others.cloned().collect::<BTreeSet<_>>());
+        }
+    }
+}
+
+/// Rows of policies, as parts of the room of a namespace.
+const NEEDS: [usize; 5] = [0, 1, 90_000, 199_999, 200_000];
+
+/// What a policy needs whose rules are so many rows.
+fn need(rows: usize) -> Need {
+    serde_json::from_value(json!({"entries": 0, "named_entries": 0, "rows": rows, "named_rows": 0})).unwrap()
+}
+
+/// The policies for which there is no room, by looking at all of them.
+fn left_out(all: &BTreeMap<String, (i64, Need)>) -> BTreeSet<String> {
+    let ordered: BTreeMap<_, _> = all.iter().map(|(name, (created, need))| ((*created, name), *need)).collect();
+    let mut used = Need::default();
+    let without = ordered.iter().skip_while(|(_, need)| {
+        used = used + **need;
+        used.fits(OF_NAMESPACE)
+    });
+    without.map(|((_, name), _)| (*name).clone()).collect()
+}
+
+/// A tenant may have any number of policies; each change must not cost a look at all of them.
+#[test]
+fn many_policies_without_room_cost_no_look_at_all_of_them() {
+    let (mut room, started) = (Room::default(), on_cpu());
+    for number in 0..30_000 {
+        let key = ObjectKey::new("ns", format!("p{number}"));
+        let shift = room.change(&key, None, Some((number, need(100))));
+        assert!(shift.others.is_empty() && room.has_room(&key, number) == (number < 2000), "{number}");
+    }
+    let took = on_cpu().saturating_sub(started);
+    assert!(took < Duration::from_secs(20), "{took:?}");
 }
 
 /// Many policies with named ports have room for fewer numbers, and the numbers beyond that have no address sets either.

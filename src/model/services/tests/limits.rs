@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::services::places::Places;
+use crate::tests::on_cpu;
 
 fn numbered(count: usize, one: impl Fn(usize) -> String) -> Vec<String> {
     (0..count).map(one).collect()
@@ -77,12 +78,6 @@ fn the_work_grows_with_ports_and_not_with_their_square() {
     let took = on_cpu().saturating_sub(started);
     // comparing each with each would take minutes
     assert!(took < Duration::from_secs(60), "{took:?}");
-}
-
-/// How long this thread has been on a processor: on a busy machine it waits for much longer.
-fn on_cpu() -> Duration {
-    let said = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-    Duration::from_nanos(said.split(' ').next().unwrap().parse().unwrap())
 }
 
 /// Each notice is an Event.
