@@ -89,7 +89,7 @@ impl Services {
     /// What each port of a service makes at most, whatever its endpoints are.
     fn most_entries(&self, service: &Service) -> usize {
         let nodes = self.places.nodes.max(1);
-        let node_ports = if service.has_node_ports() { 2 * self.places.node_port_ips.max(1) + nodes } else { 0 };
+        let node_ports = if service.has_node_ports() { 2 * (self.places.node_port_ips.max(1) + nodes) } else { 0 };
         service.addresses().saturating_mul(nodes).saturating_add(node_ports)
     }
 
@@ -110,10 +110,16 @@ impl Services {
             () if has_hints || is_per_node && has_own_ports => nodes,
             () => nodes.min(differing + 1),
         };
+        // if one node differs, each has a variable with its endpoints: for its router, with hints for its switch too
+        let variables = match () {
+            () if has_hints => 2 * nodes,
+            () if !hosts.is_empty() => nodes,
+            () => 0,
+        };
         let node_ports = |of_all: usize| match self.places.in_template {
             _ if !service.has_node_ports() => 0,
-            // a row each for switches and routers, and variables for nodes that differ
-            Some(most) if is_in_template => 2 * most + copies(hosts.len(), false),
+            // a row each for switches and routers
+            Some(most) if is_in_template => 2 * most + variables,
             _ => of_all.max(1),
         };
         let is_per_node = !hosts.is_empty() || service.is_external_local();

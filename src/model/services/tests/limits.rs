@@ -271,6 +271,10 @@ fn endpoints_on_all_nodes_have_a_limit() {
                    10000000, the limit for addresses times ports times endpoints of a service on all nodes; divide the \
                    service's addresses or ports among several services";
     assert_eq!(said(&services), [message]);
+    // in a template, each node has a variable with the endpoints of each port, as soon as one node differs from others
+    services.apply_places(Places { in_template: Some(2), ..places });
+    assert_eq!(http(&services).0.len(), 10_000_000 / (2 * (1201 + 2 * 2 + 3000)));
+    services.apply_places(places);
     // without node ports, rows of the 1,200 nodes that are endpoints, and of the others
     let fields = ServiceFields { kind: None, ..fields };
     services.apply_service(&key(), Some(service(&ServiceFields { ports: &ports, ..fields })));
