@@ -102,12 +102,13 @@ impl Services {
         let hosts: BTreeSet<_> = hosts.collect();
         let homes: BTreeSet<_> =
             endpoints().filter(|_| is_local).filter_map(|endpoint| endpoint.node.as_ref()).collect();
-        let has_hints = endpoints().any(|endpoint| endpoint.hints.is_some());
+        let (by_hints, lists_by_hints) = self.by_hints(key);
+        let has_hints = by_hints > 0;
         let is_in_template = self.places.in_template.is_some() && service.fits_template();
         // with these no two nodes have the same rows
         let has_own_ports = service.has_node_ports() && !is_in_template;
         let copies = |differing: usize, is_per_node: bool| match () {
-            () if has_hints || is_per_node && has_own_ports => nodes,
+            () if (has_hints || is_per_node) && has_own_ports => nodes,
             () => nodes.min(differing + 1),
         };
         // if one node differs, each has a variable with its endpoints: for its router, with hints for its switch too
@@ -124,11 +125,24 @@ impl Services {
         };
         let is_per_node = !hosts.is_empty() || service.is_external_local();
         Size {
-            entries: service.addresses() * copies(hosts.len() + homes.len(), is_per_node || is_local)
+            entries: service.addresses() * copies(hosts.len() + homes.len() + by_hints, is_per_node || is_local)
                 + node_ports(self.places.node_port_ips),
-            lists: service.addresses_of_a_family() * copies(hosts.len(), is_per_node)
+            lists: service.addresses_of_a_family() * copies(hosts.len() + lists_by_hints, is_per_node)
                 + node_ports(self.places.node_port_ips_of_a_family),
         }
+    }
+
+    /// How many nodes and zones the hints of endpoints name, each of which may have rows of its own; and how many of them an
+    /// endpoint names at most: so often it is in all these rows together.
+    fn by_hints(&self, key: &ObjectKey) -> (usize, usize) {
+        let endpoints = self.slices(key).flat_map(|(_, slice)| &slice.endpoints);
+        let (mut nodes, mut zones, mut most) = (BTreeSet::new(), BTreeSet::new(), 0);
+        for hints in endpoints.filter_map(|endpoint| endpoint.hints.as_deref()) {
+            nodes.extend(&hints.nodes);
+            zones.extend(&hints.zones);
+            most = most.max(hints.nodes.len() + hints.zones.len());
+        }
+        (nodes.len() + zones.len(), most)
     }
 
     /// What is left out of a service: reason and message.

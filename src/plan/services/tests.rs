@@ -48,7 +48,7 @@ fn world(nodes: usize) -> World {
     world
 }
 
-/// The rows of a service whose only endpoint is meant for clients on one node, so that nodes' rows differ.
+/// The rows of a service each of whose 32 endpoints is meant for clients on two nodes, so that nodes' rows differ.
 fn want(world: &mut World, external: usize) -> Want {
     let key = ObjectKey::new("a", "web");
     let ports = [PortFields { port: Some(80), ..PortFields::default() }];
@@ -56,8 +56,12 @@ fn want(world: &mut World, external: usize) -> Want {
     let fields =
         ServiceFields { cluster_ip: Some("10.96.0.7"), external_ips: &ips, ports: &ports, ..ServiceFields::default() };
     let service = meta(&[], &[], |meta| Service::parse(meta, &fields));
-    let endpoint = serde_json::json!({"addresses": ["10.128.0.3"], "hints": {"forNodes": [{"name": "n1"}]}});
-    let endpoints: [EndpointFields; 1] = [serde_json::from_value(endpoint).unwrap()];
+    let endpoint = |n: usize| -> EndpointFields {
+        let nodes = [2 * n, 2 * n + 1].map(|node| serde_json::json!({"name": format!("n{node}")}));
+        let endpoint = serde_json::json!({"addresses": [format!("10.128.{n}.3")], "hints": {"forNodes": nodes}});
+        serde_json::from_value(endpoint).unwrap()
+    };
+    let endpoints: Vec<_> = (0..32).map(endpoint).collect();
     let fields = SliceFields { address_type: "IPv4", ports: &ports, endpoints: &endpoints };
     let slice = meta(&[("kubernetes.io/service-name", "web")], &[], |meta| EndpointSlice::parse(meta, fields));
     world.apply(Change::Service(key.clone(), Some(Box::new(service))));

@@ -280,3 +280,34 @@ fn endpoints_on_all_nodes_have_a_limit() {
     services.apply_service(&key(), Some(service(&ServiceFields { ports: &ports, ..fields })));
     assert_eq!((http(&services).0.len(), said(&services)), (1200, vec![]));
 }
+
+/// What nodes have by hints are parts of the list: a large cluster may give each node its own endpoint, or those of its zone.
+#[test]
+fn hints_divide_the_endpoints_among_nodes() {
+    let rules = AddressRules { pods: vec!["10.128.0.0/14".parse().unwrap()], ..AddressRules::default() };
+    let mut services = Services::new(rules);
+    let ports = |node_port: Option<i64>| {
+        ["http", "other"].map(|name| PortFields {
+            name: Some(name.to_owned()),
+            port: Some(80 + name.len() as i64),
+            node_port: node_port.map(|first| first + name.len() as i64),
+            ..PortFields::default()
+        })
+    };
+    let fields = ServiceFields { cluster_ip: Some("10.96.0.7"), ..ServiceFields::default() };
+    services.apply_service(&key(), Some(service(&ServiceFields { ports: &ports(None), ..fields })));
+    let endpoint = |n: u32| {
+        let hints =
+            serde_json::json!({"forNodes": [{"name": format!("n{n}")}], "forZones": [{"name": format!("z{}", n % 3)}]});
+        serde_json::json!({"addresses": [format!("10.128.{}.{}", n / 200, 1 + n % 200)], "hints": hints})
+    };
+    let endpoints: Vec<_> = (0..5000).map(endpoint).collect();
+    services.apply_slice(&ObjectKey::new("a", "web-1"), Some(slice(("http", 8080), &endpoints.into())));
+    let places = Places { nodes: 5000, node_port_ips: 5000, node_port_ips_of_a_family: 5000, in_template: None };
+    services.apply_places(places);
+    assert_eq!((http(&services).0.len(), services.notices(&key())), (5000, vec![]));
+    // node ports are at other addresses on each node, so that nodes of a zone have rows of their own, too
+    let (kind, ports) = (Some("NodePort"), ports(Some(30_000)));
+    services.apply_service(&key(), Some(service(&ServiceFields { kind, ports: &ports, ..fields })));
+    assert_eq!(http(&services).0.len(), 10_000_000 / (2 * (5000 + 5000)));
+}
