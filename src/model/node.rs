@@ -28,9 +28,11 @@ const WRITTEN: [&str; 13] = [
     keys::MASQUERADE_SUBNET,
 ];
 
-/// The most addresses of a host that are used: each serves every node port, in rows of the node, and is a policy of the cluster's
+/// The most addresses of a host that have rows: each serves every node port, in rows of the node, and is a policy of the cluster's
 /// router.
 const HOST_CIDRS: usize = 64;
+/// The most addresses of a host that are the node's, so that services may not have them.
+const KNOWN_CIDRS: usize = 1024;
 /// The most addresses in a node's status, of type InternalIP and of all others.
 pub(crate) const STATUS_ADDRESSES: usize = 1024;
 
@@ -64,7 +66,7 @@ pub struct Node {
     pub checks_mtu: bool,
     /// MTU of its pods if the node chose it.
     pub mtu: Option<u32>,
-    /// Addresses of the host itself, beside those of its gateway.
+    /// Addresses of the host itself, beside those of its gateway; those that have rows first.
     pub host_cidrs: Vec<IpNetwork>,
     pub labels: BTreeMap<String, String>,
     /// Reason of its condition NetworkUnavailable while that is true.
@@ -97,6 +99,11 @@ impl Node {
     pub(crate) fn own_addresses(&self) -> (&[IpNetwork], &[IpNetwork], &[IpAddr], &[IpAddr]) {
         let gateway = self.gateway.as_ref().map(|gateway| gateway.ips.as_slice()).unwrap_or_default();
         (gateway, &self.host_cidrs, &self.addresses, &self.other_addresses)
+    }
+
+    /// Addresses of the host itself that have rows.
+    pub fn cidrs_with_rows(&self) -> &[IpNetwork] {
+        self.host_cidrs.get(..HOST_CIDRS).unwrap_or(&self.host_cidrs)
     }
 
     /// Whether the label tells its agent to look for routes of its host to other clusters.
@@ -168,7 +175,7 @@ impl Reader<'_> {
         Some(gateway)
     }
 
-    /// Leaves out what is too much, last of all the addresses that the cluster knows the node by.
+    /// Those that have rows come first, and of too many these are the addresses that the cluster knows the node by.
     fn host_cidrs(&mut self, gateway: Option<&Gateway>, addresses: &[IpAddr]) -> Vec<IpNetwork> {
         let mut cidrs = self.parsed(keys::HOST_CIDRS, host_cidrs).unwrap_or_default();
         let count = cidrs.len();
@@ -176,7 +183,7 @@ impl Reader<'_> {
             let gateway = gateway.iter().flat_map(|gateway| &gateway.ips).map(IpNetwork::ip);
             let named: BTreeSet<IpAddr> = gateway.chain(addresses.iter().copied()).collect();
             cidrs.sort_by_key(|cidr| !named.contains(&cidr.ip()));
-            cidrs.truncate(HOST_CIDRS);
+            cidrs.truncate(KNOWN_CIDRS);
             let problem = format!(
                 "it has {count} addresses and {HOST_CIDRS} are used, those of the gateway and of status.addresses first: each \
                  serves every node port; remove others from the host"

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use ipnetwork::IpNetwork;
+
 use crate::tests::{ONE, Story, with_meta};
 use crate::{Affected, Change, Node, NodeFields, PodKey, World, keys};
 
@@ -141,13 +143,19 @@ fn a_host_has_a_bounded_number_of_addresses() {
     let mut says = |cidrs: &[String]| {
         let annotation = serde_json::to_string(cidrs).unwrap();
         story.says("n1", 1, &[(keys::HOST_CIDRS, &annotation), (keys::GATEWAY, &gateway("br-ex_n1"))]);
-        let used = story.world.nodes["n1"].host_cidrs.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let node = &story.world.nodes["n1"];
+        let used = node.cidrs_with_rows().iter().map(ToString::to_string).collect::<Vec<_>>();
+        // the others are the node's all the same: no user may have them for a service
+        assert_eq!(cidrs.iter().take(1000).find(|cidr| !node.has_ip(cidr.parse::<IpNetwork>().unwrap().ip())), None);
+        assert!(node.host_cidrs.len() <= 1024, "{}", node.host_cidrs.len());
         (used, story.said_of("n1"))
     };
     assert_eq!(says(&list(64)), (list(64), String::new()));
     assert_eq!(says(&[list(64), list(64)].concat()), (list(64), String::new()), "each is there twice");
     // as agents sort them, the node's own address may be the last one
     let own = vec!["172.18.0.2/16".to_owned()];
+    let (used, _) = says(&[list(2000), own.clone()].concat());
+    assert_eq!(used, [own.clone(), list(63)].concat());
     let (used, said) = says(&[list(1000), own.clone()].concat());
     assert_eq!(used, [own, list(63)].concat());
     assert!(said.contains("annotation k8s.ovn.org/host-cidrs: it has 1001 addresses and 64 are used"), "{said}");

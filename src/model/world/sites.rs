@@ -67,7 +67,7 @@ impl World {
             let ips = gateway.ips.iter().map(ipnetwork::IpNetwork::ip).collect();
             Some(SiteRouter { ips, node_port: gateway.node_port, chassis })
         };
-        let mut host_ips: Vec<_> = node.host_cidrs.iter().map(ipnetwork::IpNetwork::ip).collect();
+        let mut host_ips: Vec<_> = node.cidrs_with_rows().iter().map(ipnetwork::IpNetwork::ip).collect();
         host_ips.sort_by_key(ToString::to_string);
         host_ips.dedup();
         Some(Site {

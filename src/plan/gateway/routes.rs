@@ -90,7 +90,7 @@ fn add(want: &mut Want, router: &RowKey, row: Row, prefix: String, next_hop: IpA
 fn policies(want: &mut Want, site: &GatewayNode<'_>) {
     let router = names::cluster_router();
     let mut hosts: Vec<IpAddr> =
-        site.node.host_cidrs.iter().chain(&site.gateway.ips).map(ipnetwork::IpNetwork::ip).collect();
+        site.node.cidrs_with_rows().iter().chain(&site.gateway.ips).map(ipnetwork::IpNetwork::ip).collect();
     hosts.sort_unstable();
     hosts.dedup();
     for host in hosts {
