@@ -8,7 +8,7 @@ use crate::garbage::Left;
 
 /// The time from a reason to sweep (another program changed our rows, or a sweep failed) to the sweep.
 const DELAY: Duration = Duration::from_secs(1);
-/// The longest such time while sweeps are refused that go alone, or leave ways to other clusters.
+/// The longest time to the next sweep while sweeps are refused that go alone, or leave ways to other clusters.
 const LONGEST: Duration = Duration::from_secs(30);
 /// After this many sweeps in a row were refused because of keys in their transaction, the next goes without keys.
 const REFUSALS: u32 = 3;
@@ -79,8 +79,8 @@ impl Sweep {
         match left {
             Left::Nothing => self.ways_left = 0,
             Left::Ways => {
-                self.request(now);
-                self.ways_left += 1;
+                self.request_after(now, pause(self.ways_left));
+                self.ways_left = self.ways_left.saturating_add(1);
             }
             Left::Unused | Left::InUse => self.due = Some(now),
         }
@@ -108,16 +108,19 @@ impl Sweep {
         self.due = Some(now + self.delay());
     }
 
-    /// From a request to the sweep: twice as long after each one that was refused alone or left ways to other clusters. A new way may be
-    /// refused again and again.
+    /// From a request to the sweep: longer after each one that was refused alone. Those that left ways to other clusters do not count: keys
+    /// may wait for what is requested.
     fn delay(&self) -> Duration {
-        let in_vain = self.refusals.saturating_sub(REFUSALS).max(self.ways_left);
-        LONGEST.min(DELAY * (1 << in_vain.min(5)))
+        pause(self.refusals.saturating_sub(REFUSALS))
     }
 
     /// Schedules a sweep; several requests within a moment cost one sweep.
     pub(crate) fn request(&mut self, now: Instant) {
-        let soon = now + self.delay();
+        self.request_after(now, self.delay());
+    }
+
+    fn request_after(&mut self, now: Instant, pause: Duration) {
+        let soon = now + pause;
         self.due = Some(self.due.map_or(soon, |due| due.min(soon)));
     }
 
@@ -135,6 +138,11 @@ impl Sweep {
     pub(crate) fn is_clean(&self) -> bool {
         self.stage == Stage::Clean && !self.holds_keys
     }
+}
+
+/// Twice as long after each sweep in a row that did not remove all.
+fn pause(in_vain: u32) -> Duration {
+    LONGEST.min(DELAY * (1 << in_vain.min(5)))
 }
 
 #[cfg(test)]
@@ -190,6 +198,24 @@ mod tests {
         assert_eq!(sweep.due(), None);
         sweep.request(now);
         assert_eq!(sweep.due(), Some(now + DELAY));
+    }
+
+    /// New pods wait for such a sweep, so they do not wait for ways that cannot be written for long.
+    #[test]
+    fn what_others_put_back_goes_soon_also_after_sweeps_that_left_ways() {
+        let now = Instant::now();
+        let mut sweep = Sweep::new(now);
+        for _ in 0..8 {
+            sweep.begin();
+            sweep.went(Left::Ways, now);
+        }
+        assert_eq!(sweep.due(), Some(now + LONGEST));
+        sweep.request_before_keys(now);
+        assert!(!sweep.is_clean());
+        assert_eq!(sweep.due(), Some(now + DELAY));
+        sweep.begin();
+        sweep.failed(now, false);
+        assert_eq!(sweep.due(), Some(now + DELAY), "it is tried again soon");
     }
 
     #[test]
