@@ -6,7 +6,7 @@ use ovnkube_apply::batch::{self, Limits, Next};
 use ovnkube_apply::diff::{Diff, ENOUGH, Missing};
 use ovnkube_apply::garbage::{self, Left};
 use ovnkube_apply::owner_index::{Owned, OwnerIndex};
-use ovnkube_apply::stored_interconnection;
+use ovnkube_apply::{note_stored_ways, stored_interconnection};
 use ovnkube_model::{Change, NetworkSettings, Notice, World};
 use ovnkube_ovn::nb;
 use ovnkube_ovsdb::{Client, Txn};
@@ -74,6 +74,7 @@ impl Controller {
     pub async fn step(&mut self, objects: &mut Objects, annotations_first: bool) -> Option<Write> {
         let news = stored_interconnection(&self.nb.cache(), &self.world);
         self.take(news.into_iter().collect());
+        note_stored_ways(&self.nb.cache(), &self.world, &mut self.owner_index, &mut self.dirty);
         while !matches!(self.left, Some(Left::Nothing | Left::Ways)) {
             self.owner_index.note(&self.dirty, &self.world);
             let txn = self.plan(true);

@@ -42,6 +42,7 @@ use crate::refusal;
 use crate::retry_queue::{Cause, RetryQueue};
 use crate::sweep::Sweep;
 use crate::takeover_check::TakeoverCheck;
+use crate::ways::note_stored_ways;
 
 /// Limit on the keys of one transaction that need not change together: large enough to carry a burst, small enough that
 /// the reply does not delay the next pod.
@@ -287,6 +288,10 @@ impl Engine {
     /// Takes notice of what the database says of the interconnection, before anything of it is removed.
     fn read_stored(&mut self) {
         let Some(nb) = &self.nb else { return };
+        // later there are none but its own
+        if self.sweep.due().is_some() || !self.sweep.is_clean() {
+            note_stored_ways(&nb.client.cache(), &self.world, &mut self.owner_index, &mut self.dirty);
+        }
         let news = stored_interconnection(&nb.client.cache(), &self.world);
         if let Some(news) = news {
             self.apply_change(news);

@@ -38,6 +38,7 @@ mod retry_queue;
 mod since;
 mod sweep;
 mod takeover_check;
+mod ways;
 mod write_lock;
 mod writing;
 
@@ -52,5 +53,6 @@ pub use parts::Parts;
 pub use patches::{OnTheirWay, Outcome, Patches};
 pub use recreated::{REST, northd_release};
 pub use takeover_check::{TakeoverCheck, another_cluster};
+pub use ways::note_stored_ways;
 pub use write_lock::{LOCK, northbound_fence, southbound_fence};
 pub use writing::Writing;

@@ -34,7 +34,7 @@ pub mod why;
 pub use feature::Feature;
 pub use features::{Access, Key, access, affected, is_prefix, object, put_in_order, want};
 pub use interconnection::{LEARNED, Offer, left, offer};
-pub use rows::{identity, member_columns};
+pub use rows::{identity, member_columns, prefix_of_way};
 pub use takeover::Takeover;
 pub use unserved::{Unserved, is_taken_over, unserved};
 pub use want::{Member, MemberValue, Patch, PatchTarget, RowKey, RowName, RowWant, Seen, Unavailable, Want};

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use ovnkube_model::Subnet;
 use ovnkube_ovn::nb::{
     acl, address_set, chassis_template_var, copp, dhcp_options, gateway_chassis, load_balancer, load_balancer_group,
     logical_router, logical_router_policy as policy, logical_router_port, logical_router_static_route as route,
@@ -37,8 +38,21 @@ pub fn identity(row: &Row) -> Option<Arc<str>> {
 
 /// People write routes and policies to other clusters, too: ours would take theirs over, and later remove them.
 fn own_kind(row: &Row) -> &'static str {
-    let is_of_interconnection = row.external_ids().get(owner::OWNER_TYPE) == Some(owner::INTERCONNECTION);
-    if is_of_interconnection { " interconnection" } else { "" }
+    if is_of_interconnection(row) { " interconnection" } else { "" }
+}
+
+fn is_of_interconnection(row: &Row) -> bool {
+    row.external_ids().get(owner::OWNER_TYPE) == Some(owner::INTERCONNECTION)
+}
+
+/// The prefix of other clusters to which a row of ours is a way, if it is one.
+pub fn prefix_of_way(row: &Row) -> Option<Subnet> {
+    let prefix = match row.table().name {
+        "Logical_Router_Static_Route" => row.str(route::IP_PREFIX),
+        "Logical_Router_Policy" => row.str(policy::MATCH).split_once(".dst == ")?.1,
+        _ => return None,
+    };
+    prefix.parse().ok().filter(|_| is_of_interconnection(row))
 }
 
 /// An identity made of several columns.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use ovnkube_apply::batch::{has_ways, take_along};
 use ovnkube_model::{Affected, ObjectKey, Peers, World};
+use ovnkube_ovn::Row;
 use ovnkube_ovn::nb::logical_router_policy as policy;
 use ovnkube_tests::nb::{Release, Server};
 use ovnkube_tests::objects::{kinds, node};
@@ -16,13 +17,20 @@ const PART: &str = "10.65.0.0/16";
 const HALVES: [&str; 2] = ["10.64.0.0/15", "10.66.0.0/15"];
 
 fn peers(prefixes: &[&str]) -> Peers {
+    peers_at(prefixes, 9)
+}
+
+/// `host`: what the address of the other cluster's port ends with.
+fn peers_at(prefixes: &[&str], host: u8) -> Peers {
     let routes = prefixes.iter().enumerate().map(|(number, prefix)| {
         json!({
-            "prefix": prefix, "zone": "az2", "switch": "ts", "next_hop": "169.254.100.9", "id": format!("r{number}"),
+            "prefix": prefix, "zone": "az2", "switch": "ts", "next_hop": format!("169.254.100.{host}"),
+            "id": format!("r{number}"),
         })
     });
     let own = json!({"zone": "az1", "mac": "0a:58:a9:fe:64:05", "addresses": ["169.254.100.5/24"], "key": 1});
-    let remote = json!({"ts-az2": {"key": 2, "address": "0a:58:a9:fe:64:09 169.254.100.9/24"}});
+    let address = format!("0a:58:a9:fe:64:{host:02x} 169.254.100.{host}/24");
+    let remote = json!({"ts-az2": {"key": 2, "address": address}});
     let switches = json!({"ts": {"key": 16_711_681, "own": [own], "remote": remote}});
     let routes: Vec<_> = routes.collect();
     serde_json::from_value(json!({"switches": switches, "routes": routes, "problems": []})).unwrap()
@@ -96,6 +104,32 @@ async fn a_master_that_starts_takes_no_way_away_before_the_new_ones_are_there() 
         for step in hear(&mut controller, &mut objects, prefixes).await {
             assert!(!had_all || reaches_all(&step), "{step:?} on the way to {prefixes:?}");
         }
+    }
+}
+
+/// The other cluster's port has another address since. Two policies for one prefix have the same priority: OVN would follow any.
+#[tokio::test]
+async fn a_master_that_starts_replaces_a_way_at_one_moment() {
+    let server = Server::new(Release::Lts);
+    let mut objects = joined();
+    for (batch, host) in [(500, 9), (500, 7), (1, 8)] {
+        let mut controller = Controller::start(Settings::default().network(), server.client().await, &objects);
+        controller.batch = batch;
+        controller.take(objects.hear(peers_at(&[WHOLE, PART], host)));
+        let ways = |controller: &Controller| {
+            let cache = controller.nb.cache();
+            let next_hops = |row: &Row| row.strs(policy::NEXTHOPS).map(str::to_owned).collect::<Vec<_>>();
+            let rows =
+                cache.iter(policy::TABLE).filter(|(_, row)| row.str(policy::MATCH).starts_with("ip4.dst == 10.6"));
+            rows.map(|(_, row)| (row.str(policy::MATCH).to_owned(), next_hops(row))).collect::<Vec<_>>()
+        };
+        while controller.step(&mut objects, false).await.is_some() {
+            let ways = ways(&controller);
+            let prefixes: BTreeSet<_> = ways.iter().map(|(prefix, _)| prefix).collect();
+            assert_eq!(prefixes.len(), ways.len(), "{ways:?} on the way to {host}");
+        }
+        let (ways, next_hop) = (ways(&controller), format!("169.254.100.{host}"));
+        assert!(ways.len() == 2 && ways.iter().all(|(_, next_hops)| *next_hops == [next_hop.as_str()]), "{ways:?}");
     }
 }
 
