@@ -342,17 +342,18 @@ impl Cni {
 
     /// Removes ports whose link vanished with its pod, without a DEL. `of_pods`: also of a pod that is on the node, whose
     /// link an ADD may be about to make again. Looks up each link that seems to be gone: a list of all may miss one while
-    /// others are added and removed. Returns why some stay.
-    pub(crate) async fn remove_dead_ports(&self, of_pods: bool) -> Vec<Error> {
+    /// others are added and removed. Returns why some stay, and whether some stay only until their pod goes.
+    pub(crate) async fn remove_dead_ports(&self, of_pods: bool) -> (Vec<Error>, bool) {
         let links: HashSet<String> = match self.here.links().await {
             Ok(links) => links.into_iter().map(|link| link.name).collect(),
-            Err(error) => return vec![error.into()],
+            Err(error) => return (vec![error.into()], false),
         };
-        let kept = if of_pods { HashSet::new() } else { self.pods.port_names() };
+        let names = if of_pods { HashSet::new() } else { self.pods.port_names() };
         let mut ports = self.ovs.pod_ports();
-        ports.retain(|port| !links.contains(&port.link) && !kept.contains(&port.iface_id));
+        ports.retain(|port| !links.contains(&port.link));
+        let (kept, dead): (Vec<_>, Vec<_>) = ports.into_iter().partition(|port| names.contains(&port.iface_id));
         let mut errors = Vec::new();
-        for port in ports {
+        for port in dead {
             let queue = self.locks.queue(&port.sandbox);
             // a running request decides itself
             let Ok(_guard) = queue.lock.try_lock() else { continue };
@@ -364,7 +365,7 @@ impl Cni {
                 }
             }
         }
-        errors
+        (errors, !kept.is_empty())
     }
 
     async fn remove_if_dead(&self, port: &PodPort) -> Result<()> {

@@ -116,10 +116,12 @@ impl<'a> Reconciler<'a> {
         self.cni.ovs.synced().await;
         self.await_gateway(&mut links, &mut rows).await?;
         let mut dead_ports = DeadPorts::default();
+        let mut pods = self.cni.pods.changes();
         let mut retry = Retry::default();
         loop {
             // if a comparison hangs, the time since the last one shows it
             self.health.set_programmed(false);
+            pods.mark_unchanged();
             let are_gone = dead_ports.remove(&self.cni).await;
             let outcome = self.once().await;
             // a notification follows when something missing appears, but perhaps not after a failure
@@ -144,6 +146,8 @@ impl<'a> Reconciler<'a> {
                 _ = self.node.changed() => {},
                 _ = self.services_changed.changed() => {},
                 _ = self.pods_changed.changed(), if !self.ports.is_complete() => {},
+                // a pod goes after its link, which is the last change on the host
+                _ = pods.changed(), if dead_ports.wait_for_pods => {},
                 _ = self.mirrors.changed() => {},
                 _ = self.releases.changed() => {},
                 () = flows_changed(&mut self.gateway) => {},
@@ -383,6 +387,8 @@ impl Retry {
 struct DeadPorts {
     /// Those that were there when the agent started are gone.
     begun: bool,
+    /// Some stayed at the last look because their pod was still there.
+    wait_for_pods: bool,
     /// Why some were there at the last look.
     told: Vec<String>,
 }
@@ -394,7 +400,9 @@ impl DeadPorts {
         if !cni.ovs.is_connected() {
             return true;
         }
-        let errors: Vec<String> = cni.remove_dead_ports(!self.begun).await.iter().map(ToString::to_string).collect();
+        let (errors, wait_for_pods) = cni.remove_dead_ports(!self.begun).await;
+        self.wait_for_pods = wait_for_pods;
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
         for error in errors.iter().filter(|error| !self.told.contains(error)) {
             tracing::warn!(%error, "cannot remove the port of a dead sandbox; trying again");
         }

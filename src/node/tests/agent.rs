@@ -514,9 +514,11 @@ fn ports_of_dead_sandboxes_are_removed() {
         lab.annotate(&alive);
         result(&lab.shim(&alive, &container("aaaa"), "CHECK"));
         assert!(alive.pings_at_once("10.128.0.2"));
-        // also while the agent runs
-        lab.send(Change::Pod(alive.key(), None));
+        // also while the agent runs: its pod goes last, when nothing on the host changes any more
         run("ip", &["netns", "del", &alive.netns]);
+        std::thread::sleep(Duration::from_secs(3));
+        assert!(lab.vsctl("show").contains("aaaa00"), "its pod is there");
+        lab.send(Change::Pod(alive.key(), None));
         eventually("the port of the pod that is gone to go", || !lab.vsctl("show").contains("aaaa00"));
     });
 }
