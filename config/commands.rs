@@ -229,7 +229,8 @@ pub(crate) const COMMANDS: &[CommandHelp] = &[
                 ovn-northd: it is connected to the southbound database, and not paused.\n\
                 ovs-daemons: ovsdb-server and ovs-vswitchd answer.\n\
                 ovn-controller: it is connected to the southbound database, and Open vSwitch's database answers.\n\
-                ovnkube-node: the node agent has written the CNI configuration, which it does once pods can be wired, and answers.\n\
+                ovnkube-node: the CNI configuration is there, and the node agent has found its node ready for pods within the last \
+                minute.\n\
                 ovnkube-node-alive: for liveness probes: the node agent answers, or has not begun to listen, as while it waits for the \
                 API server.",
         flags: &["target", "nb-run-dir", "sb-run-dir", "ovs-run-dir", "cni-conf-dir"],

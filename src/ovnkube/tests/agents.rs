@@ -165,22 +165,19 @@ async fn an_agent_that_hangs_is_neither_ready_nor_alive_and_one_without_the_api_
     let words = words(&lab, "first", &[]);
     lab.api.kill();
     let agent = Process::apart(&lab.dir.file("log"), words);
-    let waits = |(ready, alive): (String, String)| alive.is_empty() && ready.contains("no agent listens at its socket");
-    until("it does not listen yet", async || waits(probes(&lab, &agent))).await;
-    // then it listens, and all that does not need the API server goes on; what an agent before it wrote does not make it ready
-    let listens = || {
-        let (ready, alive) = probes(&lab, &agent);
-        alive.is_empty() && ready.contains("the agent has not found its node ready for pods")
-    };
-    until("it listens", async || listens()).await;
+    let waits = |(ready, alive): (String, String), why: &str| alive.is_empty() && ready.contains(why);
+    until("it does not listen yet", async || waits(probes(&lab, &agent), "no agent listens at its socket")).await;
+    // then it listens, and all that does not need the API server goes on. The configuration is of the agent before
+    let is_alive = || waits(probes(&lab, &agent), "the agent has not found its node ready for pods");
+    until("it listens", async || is_alive()).await;
     tokio::time::sleep(Duration::from_secs(6)).await;
-    assert!(listens(), "{:?} {}", probes(&lab, &agent), agent.log());
+    assert!(is_alive(), "{:?} {}", probes(&lab, &agent), agent.log());
     agent.signal("STOP");
     let (ready, alive) = probes(&lab, &agent);
     assert_eq!(ready, "ovnkube: ovnkube-node is not ready: no answer within 5 s\n");
     assert_eq!(alive, "ovnkube: ovnkube-node-alive is not ready: no answer within 5 s\n");
     agent.signal("CONT");
-    until("it works again", async || listens()).await;
+    until("it works again", async || is_alive()).await;
     agent.kill();
     lab.api.start();
 }
