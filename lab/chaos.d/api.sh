@@ -93,10 +93,12 @@ dose_watch-gone() {
   figure watch-gone "rows are right after the end of the watches" "$(since "$at")"
   few_requests watch-gone "while pods come and go" "$began" "list watch get" && within "$(since "$at")" 5 && no_restart && quietly_gone "$how"
 }
+no_group_rests() { local rest; rest=$(cluster nbctl --bare --columns=name find port_group 'ports=[]' 'acls=[]') && [ -z "$rest" ]; }
 quietly_gone() { # told|closed: when nothing has changed meanwhile, nothing is written
   local at
-  # the group of a policy that is gone stays for ten seconds beside a northd that would forget one which is made again
-  pause && try even && sleep 11 && trace on && faults "deaf $1" || return
+  # the group of a policy that is gone stays for ten seconds beside a northd that would forget one which is made again, and longer if
+  # NB gets another leader meanwhile
+  pause && try even && try no_group_rests && trace on && faults "deaf $1" || return
   sleep 1
   at=$EPOCHREALTIME; no_faults
   sleep 5
