@@ -25,7 +25,7 @@ use std::net::IpAddr;
 use self::claims::{By, Claims, Frontend};
 pub use self::owners::NodeIps;
 use self::owners::Owners;
-use self::places::Places;
+use self::places::{Most, Places};
 use self::rules::Refusal;
 pub use self::rules::{AddressRules, ExternalIps};
 use crate::service::MOST_REPORTED;
@@ -232,22 +232,30 @@ impl Services {
         self.claims.conflicting_service(key, Frontend::NodePort(port.protocol, port.node_port?), |_| true)
     }
 
-    /// All endpoints of a family behind a port of a service, in whatever state; of too many the ready ones first.
+    /// All endpoints of a family behind a port of a service, in whatever state; of too many the ready ones first. Lists of them
+    /// may be shorter.
     pub fn backends(&self, key: &ObjectKey, port: &ServicePort, family: Family) -> Backends<'_> {
         let mut best = self.listed(key, port, family);
-        let most = self.get(key).map_or(usize::MAX, |service| self.most_endpoints(key, service, best.len()));
+        let most = self.get(key).map(|service| self.most_endpoints(key, service, best.len()));
+        let Most { all: most, in_list } = most.unwrap_or(Most { all: usize::MAX, in_list: usize::MAX });
         if best.len() > most {
             let mut left: Vec<_> = best.into_iter().collect();
             left.sort_by_key(|(backend, candidate)| (candidate.state, *backend));
             left.truncate(most);
             best = left.into_iter().collect();
         }
-        Backends(best)
+        Backends { all: best, in_list }
     }
 
     /// The endpoints of the family that has most, without a limit.
     fn most_listed(&self, key: &ObjectKey, port: &ServicePort) -> usize {
         Family::ALL.into_iter().map(|family| self.listed(key, port, family).len()).max().unwrap_or_default()
+    }
+
+    /// The longest list that a node may have of them, without a limit.
+    fn longest_list(&self, key: &ObjectKey, port: &ServicePort) -> usize {
+        let of_family = |family| Backends { all: self.listed(key, port, family), in_list: usize::MAX }.longest_list();
+        Family::ALL.into_iter().map(of_family).max().unwrap_or_default()
     }
 
     /// The same as [`Self::backends`] without a limit.
@@ -408,13 +416,19 @@ pub struct Topology<'a> {
 
 /// The endpoints behind a port of a service, each once.
 #[derive(Debug, Clone)]
-pub struct Backends<'a>(BTreeMap<Backend, Candidate<'a>>);
+pub struct Backends<'a> {
+    all: BTreeMap<Backend, Candidate<'a>>,
+    /// So many are in each list, but for [`Self::local`]: such lists are parts, so that all of them together are short.
+    in_list: usize,
+}
 
 impl Backends<'_> {
     /// The endpoints a packet may go to wherever it comes in; if all carry hints, only those near `topology`.
     pub fn cluster(&self, topology: Option<Topology<'_>>) -> Vec<Backend> {
         let near = topology.and_then(|from| self.near(from));
-        near.unwrap_or_else(|| self.preferred(|_| true))
+        let mut list = near.unwrap_or_else(|| self.preferred(|_| true));
+        list.truncate(self.in_list);
+        list
     }
 
     /// The endpoints on one node.
@@ -430,32 +444,54 @@ impl Backends<'_> {
 
     /// True if no endpoint can take a packet.
     pub fn is_empty(&self) -> bool {
-        self.0.values().all(|candidate| candidate.state == State::Away)
+        self.all.values().all(|candidate| candidate.state == State::Away)
     }
 
     /// The nodes of all endpoints that [`Self::cluster`] may return.
     pub fn nodes(&self) -> BTreeSet<&Name> {
-        self.preferred(|_| true).iter().filter_map(|backend| self.0.get(backend)?.node).collect()
+        self.preferred(|_| true).iter().filter_map(|backend| self.all.get(backend)?.node).collect()
     }
 
     /// The nodes of all endpoints, also of those that take no packets; the same one several times.
     pub fn homes(&self) -> impl Iterator<Item = &Name> {
-        self.0.values().filter_map(|candidate| candidate.node)
+        self.all.values().filter_map(|candidate| candidate.node)
+    }
+
+    /// The addresses of all endpoints, also of those that take no packets; the same one for each of its ports.
+    pub fn ips(&self) -> impl Iterator<Item = IpAddr> {
+        self.all.keys().map(|backend| backend.ip)
     }
 
     /// The nodes that hints name.
     pub fn hinted_nodes(&self) -> impl Iterator<Item = &Name> {
-        self.0.values().filter_map(|candidate| candidate.hints).flat_map(|hints| &hints.nodes)
+        self.all.values().filter_map(|candidate| candidate.hints).flat_map(|hints| &hints.nodes)
+    }
+
+    /// How many a node may have in its list: those near the node or the zone that most hints name, else all. Where some hints name
+    /// nodes, the longer lists of other nodes do not count.
+    fn longest_list(&self) -> usize {
+        let most_named = |names: for<'h> fn(&'h Hints) -> &'h [Name]| {
+            let mut counts = BTreeMap::new();
+            for (_, candidate) in self.ready() {
+                let named = candidate.hints.map(names).filter(|named| !named.is_empty())?;
+                for name in named {
+                    *counts.entry(name).or_insert(0_usize) += 1;
+                }
+            }
+            counts.into_values().max()
+        };
+        let near = most_named(|hints| &hints.nodes).or_else(|| most_named(|hints| &hints.zones));
+        near.unwrap_or_else(|| self.preferred(|_| true).len())
     }
 
     fn ready(&self) -> impl Iterator<Item = (Backend, &Candidate<'_>)> {
-        self.0.iter().filter(|(_, c)| c.state == State::Ready).map(|(backend, c)| (*backend, c))
+        self.all.iter().filter(|(_, c)| c.state == State::Ready).map(|(backend, c)| (*backend, c))
     }
 
     /// The ready ones of these endpoints, else the terminating ones that still serve.
     fn preferred(&self, among: impl Fn(&Candidate<'_>) -> bool) -> Vec<Backend> {
         let of = |state| {
-            let those = self.0.iter().filter(|(_, c)| c.state == state && among(c));
+            let those = self.all.iter().filter(|(_, c)| c.state == state && among(c));
             those.map(|(backend, _)| *backend).collect::<Vec<_>>()
         };
         let ready = of(State::Ready);

@@ -11,3 +11,11 @@ pub(crate) struct Places {
     /// The same of the node that has most, if one row may have the node ports of all nodes.
     pub(crate) in_template: Option<usize>,
 }
+
+/// How many endpoints of a family a port may have.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Most {
+    pub(super) all: usize,
+    /// In each list that a node has of them, but for those of its own endpoints.
+    pub(super) in_list: usize,
+}

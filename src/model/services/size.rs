@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!  entries    addresses × ports, again for each node whose rows differ; a node port is at the addresses of all nodes
-//!  pairs      entries with a list of all endpoints × these endpoints
+//!  pairs      entries with a list of endpoints that any node would use × these endpoints
 //! ```
 
 use std::collections::BTreeSet;
 
 use super::Services;
-use super::places::Places;
+use super::places::{Most, Places};
 use crate::{ObjectKey, Service, ServicePort, TrafficPolicy};
 
 /// Limit for the addresses of a service times its ports times their endpoints, where all nodes have the same rows.
@@ -21,7 +21,7 @@ const MOST_ENTRIES: usize = 1_000_000;
 /// What each port of a service makes.
 struct Size {
     entries: usize,
-    /// Those of a family that list all its endpoints.
+    /// Those of a family that list endpoints of all nodes.
     lists: usize,
 }
 
@@ -61,29 +61,21 @@ impl Services {
         count.min(MOST_ENTRIES / self.size(key, service).entries.max(1))
     }
 
-    /// How many of so many endpoints of a family each port of a service may have.
-    pub(super) fn most_endpoints(&self, key: &ObjectKey, service: &Service, listed: usize) -> usize {
+    /// How many endpoints of a family each port of a service may have, if it has so many.
+    pub(super) fn most_endpoints(&self, key: &ObjectKey, service: &Service, listed: usize) -> Most {
         let all = self.most_entries(service).saturating_mul(service.ports.len());
         // that of most services is found without a look at their endpoints
         if all.saturating_mul(listed) <= MOST_PAIRS {
-            return listed;
+            return Most { all: listed, in_list: listed };
         }
-        listed.min(self.pairs(key, service).0)
+        self.most(key, service)
     }
 
-    /// The most endpoints of a family of each port, and the limit that this comes from.
-    fn pairs(&self, key: &ObjectKey, service: &Service) -> (usize, String) {
+    /// The same for any number. Only lists count for each node: of its own endpoints each node needs all, and these are in no other
+    /// node's rows.
+    fn most(&self, key: &ObjectKey, service: &Service) -> Most {
         let lists = self.size(key, service).lists * self.most_ports(key, service);
-        let alike = MOST_PAIRS / service.frontends().max(1);
-        let on_nodes = MOST_PAIRS_ON_NODES / lists.max(1);
-        let limit = if alike <= on_nodes {
-            format!("{MOST_PAIRS}, the limit for addresses times ports times endpoints of a service")
-        } else {
-            format!(
-                "{MOST_PAIRS_ON_NODES}, the limit for addresses times ports times endpoints of a service on all nodes"
-            )
-        };
-        (alike.min(on_nodes), limit)
+        Most { all: MOST_PAIRS / service.frontends().max(1), in_list: MOST_PAIRS_ON_NODES / lists.max(1) }
     }
 
     /// What each port of a service makes at most, whatever its endpoints are.
@@ -95,14 +87,18 @@ impl Services {
 
     fn size(&self, key: &ObjectKey, service: &Service) -> Size {
         let nodes = self.places.nodes.max(1);
-        let is_local = service.internal_policy == TrafficPolicy::Local || service.is_external_local();
+        let is_internal_local = service.internal_policy == TrafficPolicy::Local;
+        let is_local = is_internal_local || service.is_external_local();
         let endpoints = || self.slices(key).flat_map(|(_, slice)| &slice.endpoints);
         // nodes differ from all others if an endpoint is their own address, or on them where only such are used
         let hosts = endpoints().map(|endpoint| endpoint.ip).filter(|ip| !self.owners.rules.is_of_pods(*ip));
         let hosts: BTreeSet<_> = hosts.collect();
         let homes: BTreeSet<_> =
             endpoints().filter(|_| is_local).filter_map(|endpoint| endpoint.node.as_ref()).collect();
-        let (by_hints, lists_by_hints) = self.by_hints(key);
+        // switches of these nodes have lists for external addresses in the rows with their own endpoints
+        let has_external = service.addresses() > service.cluster_ips.len();
+        let homes_with_lists = if is_internal_local && has_external { homes.len() } else { 0 };
+        let by_hints = self.by_hints(key);
         let has_hints = by_hints > 0;
         let is_in_template = self.places.in_template.is_some() && service.fits_template();
         // with these no two nodes have the same rows
@@ -127,22 +123,22 @@ impl Services {
         Size {
             entries: service.addresses() * copies(hosts.len() + homes.len() + by_hints, is_per_node || is_local)
                 + node_ports(self.places.node_port_ips),
-            lists: service.addresses_of_a_family() * copies(hosts.len() + lists_by_hints, is_per_node)
+            lists: service.addresses_of_a_family()
+                * copies(hosts.len() + homes_with_lists + by_hints, is_per_node || is_internal_local)
                 + node_ports(self.places.node_port_ips_of_a_family),
         }
     }
 
-    /// How many nodes and zones the hints of endpoints name, each of which may have rows of its own; and how many of them an
-    /// endpoint names at most: so often it is in all these rows together.
-    fn by_hints(&self, key: &ObjectKey) -> (usize, usize) {
+    /// How many nodes and zones the hints of endpoints name, each of which may have rows of its own. If only hints for one port name
+    /// it, these rows have all endpoints of another port.
+    fn by_hints(&self, key: &ObjectKey) -> usize {
         let endpoints = self.slices(key).flat_map(|(_, slice)| &slice.endpoints);
-        let (mut nodes, mut zones, mut most) = (BTreeSet::new(), BTreeSet::new(), 0);
+        let (mut nodes, mut zones) = (BTreeSet::new(), BTreeSet::new());
         for hints in endpoints.filter_map(|endpoint| endpoint.hints.as_deref()) {
             nodes.extend(&hints.nodes);
             zones.extend(&hints.zones);
-            most = most.max(hints.nodes.len() + hints.zones.len());
         }
-        (nodes.len() + zones.len(), most)
+        nodes.len() + zones.len()
     }
 
     /// What is left out of a service: reason and message.
@@ -166,7 +162,7 @@ impl Services {
 
     /// The notices about ports whose endpoints are too many.
     fn excess_endpoints<'a>(&'a self, key: &'a ObjectKey, service: &'a Service) -> impl Iterator<Item = String> + 'a {
-        let (most, limit) = self.pairs(key, service);
+        let most = self.most(key, service);
         // most services have fewer in all slices together
         let in_all = move |port: &ServicePort| {
             let listed = self
@@ -174,13 +170,21 @@ impl Services {
                 .map(|(_, slice)| slice.numbers(&port.name, port.protocol).count() * slice.endpoints.len());
             listed.sum::<usize>()
         };
-        let has_many = move |port: &&ServicePort| in_all(port) > most && self.most_listed(key, port) > most;
-        self.ports(key).iter().filter(has_many).map(move |port| {
-            format!(
+        let of = "the limit for addresses times ports times endpoints of a service";
+        let too_many = move |port: &ServicePort| match () {
+            () if in_all(port) <= most.all.min(most.in_list) => None,
+            () if most.in_list < most.all && self.longest_list(key, port) > most.in_list => {
+                Some((most.in_list, format!("{MOST_PAIRS_ON_NODES}, {of} on all nodes")))
+            }
+            () => (self.most_listed(key, port) > most.all).then(|| (most.all, format!("{MOST_PAIRS}, {of}"))),
+        };
+        self.ports(key).iter().filter_map(move |port| {
+            let (most, limit) = too_many(port)?;
+            Some(format!(
                 "each family of port {} {} has {most} endpoints at most, ready ones first: with more there would be more than \
                  {limit}; divide the service's addresses or ports among several services",
                 port.protocol, port.port
-            )
+            ))
         })
     }
 }

@@ -16,7 +16,7 @@ struct Traits<'a> {
     /// The same of its failure domain.
     zone: Option<&'a Name>,
     node_port_ips: &'a [IpAddr],
-    /// Its router's addresses that are endpoints.
+    /// Its router's addresses that are endpoints, also of those that are not in every list.
     endpoints: Vec<IpAddr>,
     has_router: bool,
 }
@@ -60,7 +60,7 @@ fn special_nodes<'c>(configs: &[&'c Config<'_>]) -> BTreeSet<&'c Name> {
 
 fn endpoint_ips(configs: &[&Config<'_>]) -> BTreeSet<IpAddr> {
     let all = configs.iter().copied().flat_map(behind);
-    all.flat_map(|behind| &behind.cluster).map(|backend| backend.ip).collect()
+    all.flat_map(|behind| behind.all.ips()).collect()
 }
 
 fn behind<'c, 'w>(config: &'c Config<'w>) -> [&'c Behind<'w>; 2] {

@@ -185,11 +185,11 @@ fn endpoints_times_addresses_and_ports_have_a_limit() {
     let said = |services: &Services| -> Vec<String> {
         services.notices(&key()).into_iter().map(|notice| notice.message).collect()
     };
-    assert_eq!((http(&services).0.len(), said(&services)), (1200, vec![]), "one address: {few:?}");
+    assert_eq!((http(&services).all.len(), said(&services)), (1200, vec![]), "one address: {few:?}");
     services.apply_service(&key(), Some(many));
     // 500 addresses x 2 ports x 1,000 endpoints
     assert_eq!(
-        (http(&services).0.len(), http(&services).cluster(None).len()),
+        (http(&services).all.len(), http(&services).cluster(None).len()),
         (1000, 600),
         "all of the ready ones stay"
     );
@@ -203,9 +203,9 @@ fn endpoints_times_addresses_and_ports_have_a_limit() {
     );
     let again = slice(("http", 8080), &list(2).into());
     services.apply_slice(&ObjectKey::new("a", "web-1"), Some(again));
-    assert_eq!((http(&services).0.len(), said(&services)), (600, vec![]), "listed twice");
+    assert_eq!((http(&services).all.len(), said(&services)), (600, vec![]), "listed twice");
     services.apply_service(&key(), Some(few));
-    assert_eq!((http(&services).0.len(), said(&services)), (600, vec![]));
+    assert_eq!((http(&services).all.len(), said(&services)), (600, vec![]));
 }
 
 /// Rows of single nodes count for each node: one service must not fill the database of a large cluster.
@@ -259,11 +259,11 @@ fn endpoints_on_all_nodes_have_a_limit() {
     let endpoint = |n: u32| serde_json::json!({"addresses": [format!("172.18.{}.{}", n / 200, 1 + n % 200)]});
     let hosts: Vec<_> = (0..1200).map(endpoint).collect();
     services.apply_slice(&ObjectKey::new("a", "web-1"), Some(slice(("http", 8080), &hosts.into())));
-    assert_eq!((http(&services).0.len(), services.notices(&key()).len()), (1200, 0));
+    assert_eq!((http(&services).cluster(None).len(), services.notices(&key()).len()), (1200, 0));
     // in the rows of each node its address and the cluster IP, each with two ports; the other family has no endpoints
     let places = Places { nodes: 3000, node_port_ips: 6000, node_port_ips_of_a_family: 3000, in_template: None };
     services.apply_places(places);
-    assert_eq!(http(&services).0.len(), 10_000_000 / (2 * 6000));
+    assert_eq!(http(&services).cluster(None).len(), 10_000_000 / (2 * 6000));
     let said = |services: &Services| -> Vec<String> {
         services.notices(&key()).into_iter().map(|notice| notice.message).collect()
     };
@@ -273,12 +273,12 @@ fn endpoints_on_all_nodes_have_a_limit() {
     assert_eq!(said(&services), [message]);
     // in a template, each node has a variable with the endpoints of each port, as soon as one node differs from others
     services.apply_places(Places { in_template: Some(2), ..places });
-    assert_eq!(http(&services).0.len(), 10_000_000 / (2 * (1201 + 2 * 2 + 3000)));
+    assert_eq!(http(&services).cluster(None).len(), 10_000_000 / (2 * (1201 + 2 * 2 + 3000)));
     services.apply_places(places);
     // without node ports, rows of the 1,200 nodes that are endpoints, and of the others
     let fields = ServiceFields { kind: None, ..fields };
     services.apply_service(&key(), Some(service(&ServiceFields { ports: &ports, ..fields })));
-    assert_eq!((http(&services).0.len(), said(&services)), (1200, vec![]));
+    assert_eq!((http(&services).cluster(None).len(), said(&services)), (1200, vec![]));
 }
 
 /// What nodes have by hints are parts of the list: a large cluster may give each node its own endpoint, or those of its zone.
@@ -286,28 +286,86 @@ fn endpoints_on_all_nodes_have_a_limit() {
 fn hints_divide_the_endpoints_among_nodes() {
     let rules = AddressRules { pods: vec!["10.128.0.0/14".parse().unwrap()], ..AddressRules::default() };
     let mut services = Services::new(rules);
-    let ports = |node_port: Option<i64>| {
-        ["http", "other"].map(|name| PortFields {
-            name: Some(name.to_owned()),
-            port: Some(80 + name.len() as i64),
-            node_port: node_port.map(|first| first + name.len() as i64),
-            ..PortFields::default()
-        })
-    };
     let fields = ServiceFields { cluster_ip: Some("10.96.0.7"), ..ServiceFields::default() };
-    services.apply_service(&key(), Some(service(&ServiceFields { ports: &ports(None), ..fields })));
+    services.apply_service(&key(), Some(service(&ServiceFields { ports: &two_ports(None), ..fields })));
     let endpoint = |n: u32| {
         let hints =
             serde_json::json!({"forNodes": [{"name": format!("n{n}")}], "forZones": [{"name": format!("z{}", n % 3)}]});
-        serde_json::json!({"addresses": [format!("10.128.{}.{}", n / 200, 1 + n % 200)], "hints": hints})
+        serde_json::json!({"addresses": [pod_ip(n)], "hints": hints})
     };
     let endpoints: Vec<_> = (0..5000).map(endpoint).collect();
     services.apply_slice(&ObjectKey::new("a", "web-1"), Some(slice(("http", 8080), &endpoints.into())));
-    let places = Places { nodes: 5000, node_port_ips: 5000, node_port_ips_of_a_family: 5000, in_template: None };
-    services.apply_places(places);
-    assert_eq!((http(&services).0.len(), services.notices(&key())), (5000, vec![]));
-    // node ports are at other addresses on each node, so that nodes of a zone have rows of their own, too
-    let (kind, ports) = (Some("NodePort"), ports(Some(30_000)));
-    services.apply_service(&key(), Some(service(&ServiceFields { kind, ports: &ports, ..fields })));
-    assert_eq!(http(&services).0.len(), 10_000_000 / (2 * (5000 + 5000)));
+    services.apply_places(LARGE);
+    let used = |services: &Services, name: &str, node: &str| {
+        let near = Some(Topology { node, zone: Some("z1") });
+        services.backends(&key(), &port(name), Family::V4).cluster(near).len()
+    };
+    assert_eq!((used(&services, "http", "n7"), services.notices(&key())), (1, vec![]));
+    assert_eq!(http(&services).all.len(), 5000);
+    // so many rows with all those of a zone or of the cluster would be too much
+    assert_eq!(used(&services, "http", "new"), 10_000_000 / (2 * 5000));
+    // node ports are at other addresses on each node
+    let kind = Some("NodePort");
+    services.apply_service(&key(), Some(service(&ServiceFields { kind, ports: &two_ports(Some(30_000)), ..fields })));
+    assert_eq!((used(&services, "http", "n7"), services.notices(&key())), (1, vec![]));
+    assert_eq!(used(&services, "http", "new"), 10_000_000 / (2 * (5000 + 5000)));
+
+    // each node has rows of its own by the hints of one port, and in them all endpoints of the other port
+    services.apply_service(&key(), Some(service(&ServiceFields { ports: &two_ports(None), ..fields })));
+    let same = |n: u32| serde_json::json!({"addresses": [pod_ip(n)], "hints": {"forNodes": [{"name": "n0"}]}});
+    let endpoints: Vec<_> = (0..5000).map(same).collect();
+    services.apply_slice(&ObjectKey::new("a", "web-2"), Some(slice(("other", 8080), &endpoints.into())));
+    assert_eq!(used(&services, "other", "n7"), 1000);
+    assert!(services.notices(&key())[0].message.starts_with("each family of port TCP 85 has 1000 endpoints at most"));
+}
+
+/// Without them the node would have none: a load balancer goes on sending there.
+#[test]
+fn a_node_has_all_endpoints_of_its_own() {
+    let rules = AddressRules { pods: vec!["10.128.0.0/14".parse().unwrap()], ..AddressRules::default() };
+    let mut services = Services::new(rules);
+    let ports = two_ports(Some(30_000));
+    let fields = ServiceFields {
+        kind: Some("NodePort"),
+        cluster_ip: Some("10.96.0.7"),
+        external_traffic_policy: Some("Local"),
+        ports: &ports,
+        ..ServiceFields::default()
+    };
+    services.apply_service(&key(), Some(service(&fields)));
+    let endpoint = |n: u32| serde_json::json!({"addresses": [pod_ip(n)], "nodeName": format!("n{n}")});
+    let endpoints: Vec<_> = (0..5000).map(endpoint).collect();
+    services.apply_slice(&ObjectKey::new("a", "web-1"), Some(slice(("http", 8080), &endpoints.into())));
+    services.apply_places(LARGE);
+    assert_eq!(http(&services).cluster(None).len(), 10_000_000 / (2 * (5000 + 5000)));
+    let without = |all: &Backends<'_>| (0..5000).step_by(9).find(|n| all.local(&format!("n{n}")).len() != 1);
+    assert_eq!(without(&http(&services)), None);
+    // inside the cluster too, and there its switch has a list for the external address in the same row
+    let (external, inner) = (external(1), two_ports(None));
+    let inside = ServiceFields {
+        kind: None,
+        external_ips: &external,
+        ports: &inner,
+        external_traffic_policy: None,
+        internal_traffic_policy: Some("Local"),
+        ..fields
+    };
+    services.apply_service(&key(), Some(service(&inside)));
+    assert_eq!(http(&services).cluster(None).len(), 10_000_000 / (2 * 2 * 5000));
+    assert_eq!(http(&services).local("n4999").len(), 1);
+}
+
+const LARGE: Places = Places { nodes: 5000, node_port_ips: 5000, node_port_ips_of_a_family: 5000, in_template: None };
+
+fn pod_ip(n: u32) -> String {
+    format!("10.128.{}.{}", n / 200, 1 + n % 200)
+}
+
+fn two_ports(node_port: Option<i64>) -> [PortFields; 2] {
+    ["http", "other"].map(|name| PortFields {
+        name: Some(name.to_owned()),
+        port: Some(80 + name.len() as i64),
+        node_port: node_port.map(|first| first + name.len() as i64),
+        ..PortFields::default()
+    })
 }
