@@ -174,11 +174,7 @@ impl World {
 
     /// Replaces the sets of a policy. Other policies of its namespace may find room for theirs by it, or lose it.
     fn change_sets(&mut self, key: &ObjectKey, had: &BTreeSet<Arc<PodSet>>, has: &BTreeSet<Arc<PodSet>>) {
-        let open_sets = &mut self.policies.open_sets;
-        let left_out = open_sets.left_out(&key.namespace);
-        has.difference(had).for_each(|set| open_sets.change(key, set, true));
-        had.difference(has).for_each(|set| open_sets.change(key, set, false));
-        let no_room = open_sets.left_out(&key.namespace);
+        let (left_out, no_room) = self.policies.open_sets.replace(key, had, has);
         let (had, has) = (had - &left_out, has - &no_room);
         has.difference(&had).for_each(|set| self.use_set(set, key));
         had.difference(&has).for_each(|set| self.leave_set(set, key));
@@ -368,11 +364,11 @@ impl World {
 
     /// Selectors for which the namespace has no room.
     fn excess_sets(&self, key: &ObjectKey, policy: &NetworkPolicy) -> Option<BadField> {
-        let left_out = self.policies.open_sets.left_out(&key.namespace);
-        if left_out.is_empty() {
+        if !self.policies.open_sets.is_full(&key.namespace) {
             return None;
         }
-        let count = of_policy(key, policy).iter().filter(|set| left_out.contains(*set)).count();
+        let has_room = |set: &&PodSet| self.policies.open_sets.has_room(&key.namespace, set);
+        let count = of_policy(key, policy).iter().filter(|set| !has_room(set)).count();
         (count > 0).then(|| {
             let problem = format!(
                 "the policies of namespace {} have more than {MOST_OPEN_SETS} different selectors that require no label \

@@ -1,6 +1,7 @@
 //! All policies of a namespace together have limits.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::collection::vec;
@@ -9,12 +10,13 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::World;
+use super::open_sets::{MOST_OPEN_SETS, OpenSets};
 use super::room::Room;
 use crate::network_policy::OF_NAMESPACE;
 use crate::tests::{network, on_cpu};
 use crate::{
-    Affected, Change, Kind, Meta, NamedPort, Namespace, Need, NetworkPolicy, ObjectKey, Pod, PodFields, PodKey,
-    PolicyFields, Protocol,
+    Affected, Change, Kind, Meta, NamedPort, Namespace, Namespaces, Need, NetworkPolicy, ObjectKey, Pod, PodFields,
+    PodKey, PodSet, PolicyFields, Protocol, Selector, SelectorFields,
 };
 
 fn meta<T>(created: i64, parse: impl Fn(&Meta<'_>) -> T) -> T {
@@ -157,6 +159,59 @@ fn many_policies_without_room_cost_no_look_at_all_of_them() {
         let key = ObjectKey::new("ns", format!("p{number}"));
         let shift = room.change(&key, None, Some((number, need(100))));
         assert!(shift.others.is_empty() && room.has_room(&key, number) == (number < 2000), "{number}");
+    }
+    let took = on_cpu().saturating_sub(started);
+    assert!(took < Duration::from_secs(20), "{took:?}");
+}
+
+/// Sets that may hold nearly all pods of the cluster.
+fn open(numbers: impl Iterator<Item = usize>) -> BTreeSet<Arc<PodSet>> {
+    let one = |number: usize| {
+        let expression = json!({"key": format!("k{number}"), "operator": "DoesNotExist"});
+        let fields: SelectorFields = serde_json::from_value(json!({"matchExpressions": [expression]})).unwrap();
+        Arc::new(PodSet::new(Namespaces::Whole(Selector::parse(&fields).unwrap()), Selector::default()))
+    };
+    numbers.map(one).collect()
+}
+
+proptest! {
+    /// Whichever sets policies begin or cease to use, those are named that get room or lose it.
+    #[test]
+    fn room_for_open_sets_ends_where_that_of_all_does(steps in vec((0..4_usize, 0..300_usize, 0..150_usize), 1..12)) {
+        let (mut open_sets, mut all) = (OpenSets::default(), BTreeMap::new());
+        let without_room = |all: &BTreeMap<String, BTreeSet<Arc<PodSet>>>| {
+            let mut known = BTreeSet::new();
+            let sets = all.values().flatten().filter(|set| known.insert(Arc::clone(set)));
+            sets.skip(MOST_OPEN_SETS).cloned().collect::<BTreeSet<_>>()
+        };
+        for (name, first, count) in steps {
+            let name = format!("p{name}");
+            let before = without_room(&all);
+            let has = open(first..first + count);
+            let had = all.insert(name.clone(), has.clone()).unwrap_or_default();
+            let after = without_room(&all);
+            let (was_out, is_out) = open_sets.replace(&ObjectKey::new("ns", name.as_str()), &had, &has);
+            prop_assert!(was_out.is_subset(&before) && is_out.is_subset(&after));
+            prop_assert_eq!(&was_out ^ &is_out, &before ^ &after);
+            prop_assert_eq!(&had - &was_out, &had - &before);
+            prop_assert_eq!(&has - &is_out, &has - &after);
+            prop_assert_eq!(open_sets.is_full("ns"), !after.is_empty());
+        }
+    }
+}
+
+/// The policies of a tenant may name any number of them; each change must not cost a look at all of them.
+#[test]
+fn many_open_sets_cost_no_look_at_all_of_them() {
+    let mut open_sets = OpenSets::default();
+    let key = |number: usize| ObjectKey::new("ns", format!("p{number:05}"));
+    for number in 0..300 {
+        open_sets.replace(&key(number), &BTreeSet::new(), &open(100 * number..100 * (number + 1)));
+    }
+    let (none, one, started) = (BTreeSet::new(), open(0..1), on_cpu());
+    for number in 300..5_300 {
+        assert_eq!(open_sets.replace(&key(number), &none, &none), (none.clone(), none.clone()));
+        assert_eq!(open_sets.replace(&key(number), &none, &one), (none.clone(), none.clone()));
     }
     let took = on_cpu().saturating_sub(started);
     assert!(took < Duration::from_secs(20), "{took:?}");
