@@ -4,7 +4,9 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ovnkube_model::{Backend, Backends, Family, ObjectKey, Protocol, ServicePort, TrafficPolicy, World};
+use ovnkube_model::{
+    Backend, Backends, ClusterSubnet, Family, ObjectKey, Protocol, Service, ServicePort, TrafficPolicy, World,
+};
 
 use super::text::text;
 
@@ -59,6 +61,18 @@ impl<'a> Config<'a> {
     }
 }
 
+/// Whether something that a service asks for may differ between nodes. This is asked of all services whenever a node changes,
+/// so it takes no look at single ports.
+pub(super) fn may_be_per_node(key: &ObjectKey, service: &Service, world: &World) -> bool {
+    let endpoints = || world.services.slices(key).flat_map(|(_, slice)| &slice.endpoints);
+    let has_node_ports = || service.ports.iter().any(|port| port.node_port.is_some());
+    !service.ports.is_empty()
+        && (service.is_external_local()
+            || service.internal_policy == TrafficPolicy::Local
+            || has_node_ports()
+            || endpoints().any(|endpoint| endpoint.hints.is_some() || !is_pod(endpoint.ip, world)))
+}
+
 /// Everything a service asks for.
 pub(super) fn configs<'a>(key: &ObjectKey, world: &'a World) -> Vec<Config<'a>> {
     let mut configs = Vec::new();
@@ -98,12 +112,13 @@ pub(super) fn configs<'a>(key: &ObjectKey, world: &'a World) -> Vec<Config<'a>> 
 fn behind<'a>(key: &ObjectKey, port: &ServicePort, family: Family, world: &'a World) -> Behind<'a> {
     let all = world.services.backends(key, port, family);
     let cluster = all.cluster(None);
-    let is_pod = |ip: IpAddr| {
-        let inside =
-            |range: &ovnkube_model::ClusterSubnet| Family::of_subnet(range.cidr) == family && range.cidr.contains(ip);
-        world.settings.cluster_subnets.iter().any(inside)
-    };
-    let has_hosts = cluster.iter().any(|backend| !is_pod(backend.ip));
+    let has_hosts = cluster.iter().any(|backend| !is_pod(backend.ip, world));
     let cluster_text = text(&cluster, |backend| backend.ip);
     Behind { has_hints: all.has_hints(), cluster_text, cluster, all, has_hosts }
+}
+
+fn is_pod(ip: IpAddr, world: &World) -> bool {
+    let family = Family::of(ip);
+    let inside = |range: &ClusterSubnet| Family::of_subnet(range.cidr) == family && range.cidr.contains(ip);
+    world.settings.cluster_subnets.iter().any(inside)
 }

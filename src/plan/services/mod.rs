@@ -33,7 +33,7 @@ use ovnkube_model::{Affected, ObjectKey, Roles, World};
 
 use self::balancer::Alike;
 use self::balancers::balancers;
-use self::configs::configs;
+use self::configs::{configs, may_be_per_node};
 pub(crate) use self::templates::NodeIps;
 use crate::{Feature, Want};
 
@@ -51,9 +51,8 @@ impl Feature for Services {
             Affected::Everything => world.services.iter().map(|(key, _)| key.clone()).collect(),
             Affected::Service(key) => vec![key.clone()],
             Affected::Sites => {
-                let per_node = |key: &ObjectKey| configs(key, world).iter().any(configs::Config::is_per_node);
-                let keys = world.services.iter().map(|(key, _)| key);
-                keys.filter(|key| per_node(key)).cloned().collect()
+                let per_node = world.services.iter().filter(|(key, service)| may_be_per_node(key, service, world));
+                per_node.map(|(key, _)| key.clone()).collect()
             }
             _ => Vec::new(),
         }

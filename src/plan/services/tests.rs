@@ -205,8 +205,40 @@ proptest! {
         let key = service.add(&mut world);
         world.sites = sites.into_iter().enumerate().map(|(n, site)| (format!("n{n}").into(), site)).collect();
         let configs = configs(&key, &world);
+        let is_per_node = configs.iter().any(Config::is_per_node);
+        prop_assert!(!is_per_node || Services::affected(&Affected::Sites, &world).contains(&key));
         let all = balancers(&key, &configs, &world).into_iter().filter(|balancer| balancer.groups.is_empty());
         prop_assert_eq!(all.map(placed).collect::<Vec<_>>(), node_by_node(&key, &configs, &world));
+    }
+}
+
+/// Of thousands of services, those whose rows are the same for all nodes are left alone when a node changes.
+#[test]
+fn a_change_of_nodes_affects_services_that_may_differ_between_nodes() {
+    let pod = || json!({"addresses": ["10.128.0.3"], "nodeName": "n1"});
+    let plain = || Given {
+        external_ips: vec!["192.0.2.1".to_owned()],
+        node_ports: false,
+        external_local: false,
+        internal_local: false,
+        endpoints: vec![pod()],
+    };
+    let hinted = json!({"addresses": ["10.128.0.4"], "hints": {"forZones": [{"name": "z"}]}});
+    let host = json!({"addresses": ["172.18.1.2"]});
+    let cases = [
+        (plain(), false),
+        (Given { node_ports: true, ..plain() }, true),
+        (Given { external_local: true, ..plain() }, true),
+        (Given { external_local: true, external_ips: Vec::new(), ..plain() }, false),
+        (Given { internal_local: true, ..plain() }, true),
+        (Given { endpoints: vec![hinted], ..plain() }, true),
+        (Given { endpoints: vec![pod(), host], ..plain() }, true),
+    ];
+    for (given, is_affected) in cases {
+        let mut world = world(2);
+        let key = given.add(&mut world);
+        let affected = Services::affected(&Affected::Sites, &world);
+        assert_eq!(affected.contains(&key), is_affected, "{given:?}");
     }
 }
 
