@@ -21,13 +21,14 @@ struct Traits<'a> {
     has_router: bool,
 }
 
-/// All nodes in groups that have the same load balancers, in the order of their first nodes. Another group may have the same
-/// ones too: what nodes have is compared, not yet what follows from it.
+/// All nodes in groups that have the same load balancers, or for templates the same endpoints, in the order of their first
+/// nodes. Another group may have the same ones too: what nodes have is compared, not yet what follows from it.
 pub(super) fn groups<'a>(configs: &[&Config<'_>], world: &'a World) -> Vec<Vec<(&'a Name, &'a Site)>> {
     if configs.is_empty() {
         return Vec::new();
     }
-    let has_node_ports = configs.iter().any(|config| matches!(config.at, At::Nodes));
+    // in a template a variable stands for these addresses
+    let has_node_ports = configs.iter().any(|config| matches!(config.at, At::Nodes) && !config.is_template);
     let has_hints = configs.iter().copied().flat_map(behind).any(|behind| behind.has_hints);
     let (nodes, ips) = (special_nodes(configs), endpoint_ips(configs));
     let traits = |node: &'a Name, site: &'a Site| {

@@ -22,9 +22,10 @@ pub(super) fn balancers(key: &ObjectKey, configs: &[Config<'_>], world: &World) 
     for (protocol, configs) in by_protocol(&shared) {
         all.extend(cluster(key, protocol, &configs));
     }
+    let groups = alike::groups(&in_templates, world);
     let mut templates = Vec::new();
     for (protocol, configs) in by_protocol(&in_templates) {
-        templates.extend(templates::balancers(key, protocol, &configs, world));
+        templates.extend(templates::balancers(key, protocol, &configs, &groups, world));
     }
     all.extend(merged(templates));
     let groups = alike::groups(&per_node, world);

@@ -48,17 +48,28 @@ impl Feature for NodeIps {
     }
 }
 
-/// One row for the switches and one for the routers, for each family.
-pub(super) fn balancers(key: &ObjectKey, protocol: Protocol, configs: &[&Config<'_>], world: &World) -> Vec<Balancer> {
+/// One row for the switches and one for the routers, for each family. The nodes are in groups that use the same endpoints.
+pub(super) fn balancers(
+    key: &ObjectKey,
+    protocol: Protocol,
+    configs: &[&Config<'_>],
+    groups: &[Vec<(&Name, &Site)>],
+    world: &World,
+) -> Vec<Balancer> {
     let mut all = Vec::new();
     for family in world.settings.families() {
         let most = world.sites.values().map(|site| ips(site, family).count()).max();
+        let serving = Serving::new(groups, family);
         for (side, group) in [("node_switch", names::SWITCH_LB_GROUP), ("node_router", names::ROUTER_LB_GROUP)] {
             let scope = format!("{side}_template_{}", kubernetes(family));
             let (mut vips, mut variables) = (Vips::new(), Vec::new());
             for config in configs {
+                let on = |(node, site): (&Name, &Site)| match side {
+                    "node_switch" => on_switch(config, family, node, site),
+                    _ => on_router(config, family, node, site, &world.settings),
+                };
                 let variable = name(key, protocol, &format!("{}_{scope}", config.port));
-                let targets = targets(config, family, side, &variable, world, &mut variables);
+                let targets = serving.targets(&config.behind(family).cluster_text, on, &variable, &mut variables);
                 for number in 0..most.unwrap_or_default() {
                     vips.insert(format!("^{}:{}", node_ip(family, number), config.port), targets.clone());
                 }
@@ -70,30 +81,47 @@ pub(super) fn balancers(key: &ObjectKey, protocol: Protocol, configs: &[&Config<
     all
 }
 
-/// The endpoints if they are the same for all nodes, else a variable for them.
-fn targets(
-    config: &Config<'_>,
-    family: Family,
-    side: &str,
-    variable: &str,
-    world: &World,
-    variables: &mut Vec<Variable>,
-) -> Arc<str> {
-    let on = |(node, site): (&Name, &Site)| match side {
-        "node_switch" => on_switch(config, family, node, site),
-        _ => on_router(config, family, node, site, &world.settings),
-    };
-    let same = &config.behind(family).cluster_text;
-    let serving = || world.sites.iter().filter(|(_, site)| ips(site, family).next().is_some());
-    if serving().all(|site| on(site) == *same) {
-        return same.clone();
+/// The nodes that have node ports at addresses of a family.
+struct Serving<'a> {
+    /// The first one of each group.
+    firsts: Vec<(&'a Name, &'a Site)>,
+    /// The name, the chassis, and the place of its group in `firsts`; sorted.
+    nodes: Vec<(&'a Name, &'a Name, usize)>,
+}
+
+impl<'a> Serving<'a> {
+    fn new(groups: &[Vec<(&'a Name, &'a Site)>], family: Family) -> Self {
+        let (mut firsts, mut nodes) = (Vec::new(), Vec::new());
+        for group in groups {
+            let serving = || group.iter().copied().filter(|(_, site)| ips(site, family).next().is_some());
+            let Some(first) = serving().next() else { continue };
+            let chassis = serving().filter_map(|(node, site)| Some((node, &site.router.as_ref()?.chassis)));
+            nodes.extend(chassis.map(|(node, chassis)| (node, chassis, firsts.len())));
+            firsts.push(first);
+        }
+        nodes.sort_unstable();
+        Self { firsts, nodes }
     }
-    let name: Arc<str> = variable_name(variable).into();
-    for (node, site) in serving() {
-        let Some(router) = &site.router else { continue };
-        variables.push(Variable { chassis: router.chassis.clone(), name: name.clone(), value: on((node, site)) });
+
+    /// The endpoints `same` if all nodes use these, else a variable for those that each node uses.
+    fn targets(
+        &self,
+        same: &Arc<str>,
+        on: impl Fn((&'a Name, &'a Site)) -> Arc<str>,
+        variable: &str,
+        variables: &mut Vec<Variable>,
+    ) -> Arc<str> {
+        let of_groups: Vec<_> = self.firsts.iter().copied().map(on).collect();
+        if of_groups.iter().all(|targets| targets == same) {
+            return same.clone();
+        }
+        let name: Arc<str> = variable_name(variable).into();
+        variables.extend(self.nodes.iter().filter_map(|(_, chassis, group)| {
+            let value = of_groups.get(*group)?.clone();
+            Some(Variable { chassis: Name::clone(chassis), name: name.clone(), value })
+        }));
+        format!("^{name}").into()
     }
-    format!("^{name}").into()
 }
 
 fn ips(site: &Site, family: Family) -> impl Iterator<Item = IpAddr> {

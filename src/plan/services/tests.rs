@@ -1,9 +1,11 @@
 //! What one service can make on many nodes.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use ovnkube_model::{
-    Affected, Change, ClusterSubnet, EndpointFields, EndpointSlice, Kind, Meta, Name, NetworkSettings, Node,
+    Affected, Change, ClusterSubnet, EndpointFields, EndpointSlice, Family, Kind, Meta, Name, NetworkSettings, Node,
     NodeFields, ObjectKey, PortFields, Protocol, Roles, Service, ServiceFields, Site, SiteRouter, SliceFields, World,
     keys,
 };
@@ -13,7 +15,8 @@ use serde_json::{Value, json};
 use super::balancer::{Balancer, Sort, Vips};
 use super::balancers::{balancers, on_node};
 use super::configs::{Config, configs};
-use super::{Services, alike};
+use super::targets::{on_router, on_switch};
+use super::{Services, alike, templates};
 use crate::{Feature, Want};
 
 fn meta<T>(labels: &[(&str, &str)], annotations: &[(&str, String)], parse: impl Fn(&Meta<'_>) -> T) -> T {
@@ -239,6 +242,100 @@ fn a_change_of_nodes_affects_services_that_may_differ_between_nodes() {
         let key = given.add(&mut world);
         let affected = Services::affected(&Affected::Sites, &world);
         assert_eq!(affected.contains(&key), is_affected, "{given:?}");
+    }
+}
+
+/// Name, addresses, and the variables in them: chassis, name and value.
+type Template = (String, Vips, Vec<(Name, Arc<str>, Arc<str>)>);
+
+fn template(balancer: Balancer) -> Template {
+    let variables = balancer.variables.into_iter().map(|variable| (variable.chassis, variable.name, variable.value));
+    (balancer.name, Vips::clone(&balancer.vips), variables.collect())
+}
+
+/// The templates, for which each node is asked alone, and twice if one differs.
+fn templates_node_by_node(configs: &[Config<'_>], world: &World) -> Vec<Template> {
+    let serving = || world.sites.iter().filter(|(_, site)| !site.node_port_ips().is_empty());
+    let mut all = Vec::new();
+    for (protocol, side) in Protocol::ALL.into_iter().flat_map(|protocol| ["switch", "router"].map(|s| (protocol, s))) {
+        let (mut vips, mut variables) = (Vips::new(), Vec::new());
+        for config in configs.iter().filter(|config| config.is_template && config.protocol == protocol) {
+            let on = |node: &Name, site: &Site| match side {
+                "switch" => on_switch(config, Family::V4, node, site),
+                _ => on_router(config, Family::V4, node, site, &world.settings),
+            };
+            let mut targets = config.behind(Family::V4).cluster_text.clone();
+            if serving().any(|(node, site)| on(node, site) != targets) {
+                let port = config.port;
+                let name: Arc<str> = format!("Service__a_web__{protocol}__{port}__node__{side}__template__IPv4").into();
+                for (node, site) in serving() {
+                    variables.push((site.router.as_ref().unwrap().chassis.clone(), name.clone(), on(node, site)));
+                }
+                targets = format!("^{name}").into();
+            }
+            if serving().next().is_some() {
+                vips.insert(format!("^NODEIP_IPv4_0:{}", config.port), targets);
+            }
+        }
+        if !vips.is_empty() {
+            all.push((format!("Service_a/web_{protocol}_node_{side}_template_IPv4"), vips, variables));
+        }
+    }
+    all
+}
+
+/// The templates of a service.
+fn templates_of(key: &ObjectKey, configs: &[Config<'_>], world: &World) -> Vec<Template> {
+    let in_templates: Vec<_> = configs.iter().filter(|config| config.is_template).collect();
+    let groups = alike::groups(&in_templates, world);
+    let of = |protocol: Protocol| {
+        let configs: Vec<_> = in_templates.iter().copied().filter(|config| config.protocol == protocol).collect();
+        templates::balancers(key, protocol, &configs, &groups, world)
+    };
+    Protocol::ALL.into_iter().flat_map(of).map(template).collect()
+}
+
+proptest! {
+    #[test]
+    fn templates_have_what_each_node_would_ask_for_alone(
+        service in given(),
+        sites in prop::collection::vec(site(), 0..8),
+    ) {
+        let mut world = world(0);
+        world.settings.svc_template_support = true;
+        let key = Given { node_ports: true, external_local: false, ..service }.add(&mut world);
+        for (n, mut site) in sites.into_iter().enumerate() {
+            if let Some(router) = &mut site.router {
+                router.chassis = format!("c{}", 7 - n).into();
+            }
+            world.sites.insert(format!("n{n}").into(), site);
+        }
+        let configs = configs(&key, &world);
+        prop_assert_eq!(templates_of(&key, &configs, &world), templates_node_by_node(&configs, &world));
+    }
+}
+
+/// Each node has a variable for each port, so a list that many nodes have is made and kept once.
+#[test]
+fn nodes_of_a_zone_have_the_same_text_in_their_variables() {
+    let mut world = world(0);
+    world.settings.svc_template_support = true;
+    let endpoint =
+        |n: u8| json!({"addresses": [format!("10.128.0.{n}")], "hints": {"forZones": [{"name": format!("z{n}")}]}});
+    let endpoints = vec![endpoint(1), endpoint(2)];
+    let policies =
+        Given { external_ips: Vec::new(), node_ports: true, external_local: false, internal_local: false, endpoints };
+    let key = policies.add(&mut world);
+    for n in 0..64_u8 {
+        let ips = vec![IpAddr::from([172, 18, 1, n])];
+        let router = Some(SiteRouter { ips: ips.clone(), node_port: true, chassis: format!("c{n}").into() });
+        let zone = format!("z{}", 1 + n % 2).into();
+        world.sites.insert(format!("n{n}").into(), Site { host_ips: ips, router, topology_zone: Some(zone) });
+    }
+    for (name, _, variables) in templates_of(&key, &configs(&key, &world), &world) {
+        let names: BTreeSet<_> = variables.iter().map(|(_, name, _)| name).collect();
+        let made: BTreeSet<_> = variables.iter().map(|(_, _, value)| Arc::as_ptr(value).cast::<u8>()).collect();
+        assert_eq!((variables.len(), made.len()), (64 * names.len(), 2 * names.len()), "{name}");
     }
 }
 
