@@ -196,7 +196,7 @@ impl Services {
         self.node_port_conflict(key, port).is_none().then_some(number)
     }
 
-    /// The address of a family that the cluster knows a node by.
+    /// The address of a family by which others reach a node: one that its status has, or else one that only its agent names.
     pub fn node_ip(&self, node: &str, family: Family) -> Option<IpAddr> {
         self.owners.node(node, family)
     }

@@ -177,11 +177,11 @@ impl Owners {
         own.filter(|ip| self.rules.is_of_services(*ip))
     }
 
-    /// The address of a family that the cluster knows a node by.
+    /// The address of a family by which others reach a node: one that its status has, or else one that only its agent names.
     pub(super) fn node(&self, node: &str, family: Family) -> Option<IpAddr> {
-        let ips = self.nodes.get(node)?.0.iter();
+        let ips = self.nodes.get(node)?.0.iter().map(|(ip, origin)| (*origin, *ip));
         let is_name = |origin: AddressOrigin| matches!(origin, AddressOrigin::Name | AddressOrigin::Gateway);
-        let named = ips.filter(|(_, origin)| is_name(**origin)).map(|(ip, _)| *ip);
-        named.filter(|ip| !self.rules.is_of_services(*ip)).find(|ip| Family::of(*ip) == family)
+        let named = ips.filter(|(origin, ip)| is_name(*origin) && Family::of(*ip) == family);
+        named.filter(|(_, ip)| !self.rules.is_of_services(*ip)).min().map(|(_, ip)| ip)
     }
 }

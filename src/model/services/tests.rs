@@ -410,6 +410,24 @@ fn an_external_ip_takes_no_address_of_a_load_balancer() {
     assert!(has(&services, &key()), "nobody else has it");
 }
 
+#[test]
+fn others_reach_a_node_by_an_address_of_its_status_first() {
+    let gateway = r#"{"default":{"mode":"shared","interface-id":"br-ex_n1","mac-address":"02:42:ac:12:00:02","ip-addresses":["10.0.0.1/16"],"next-hops":["10.0.0.254"]}}"#;
+    let [status, named]: [IpAddr; 2] = ["172.18.0.2", "10.0.0.1"].map(|ip| ip.parse().unwrap());
+    for (addresses, other_addresses, want) in [
+        (vec![status], vec![], status),
+        (vec![], vec![], named),
+        // it may be on none of the links of the node
+        (vec![], vec![status], named),
+    ] {
+        let fields = NodeFields { addresses: &addresses, other_addresses: &other_addresses, ..NodeFields::default() };
+        let ips = with_meta("n1", 1, &[(keys::GATEWAY, gateway)], |meta| Node::parse(meta, fields)).ips();
+        let mut services = Services::default();
+        services.apply_node(&"n1".into(), ips);
+        assert_eq!(services.node_ip("n1", Family::V4), Some(want), "{addresses:?} {other_addresses:?}");
+    }
+}
+
 /// Whoever controls a node can write any address there. A cloud's controller or the kubelet writes the status.
 #[test]
 fn an_address_that_only_an_agent_names_is_not_kept_from_a_load_balancer() {
