@@ -15,6 +15,9 @@ mod time;
 
 pub use time::timestamp;
 
+/// How far the names of files may be ahead of the clock: each is later than the one before, even if several are put aside at a time.
+const AHEAD: Duration = Duration::from_secs(1);
+
 /// The values of `logfile-maxsize`, `logfile-maxbackups` and `logfile-maxage`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -99,9 +102,12 @@ impl LogFile {
 
     /// Removes files that are too old or too many. If that fails, only disk space is lost.
     fn prune(&self) {
-        let oldest = self.age.and_then(|age| SystemTime::now().checked_sub(age)).map(time::stamp);
+        let now = SystemTime::now();
+        let oldest = self.age.and_then(|age| now.checked_sub(age)).map(time::stamp);
+        // The clock was wrong when later ones were put aside. Those of the right time are newer, for it is right now.
+        let latest = time::stamp(now.max(self.last) + AHEAD);
         let mut aside = self.put_aside();
-        aside.sort_by(|a, b| b.cmp(a));
+        aside.sort_by(|a, b| (a.0 > latest).cmp(&(b.0 > latest)).then_with(|| b.cmp(a)));
         for (index, (stamp, path)) in aside.iter().enumerate() {
             let is_old = oldest.as_ref().is_some_and(|oldest| stamp < oldest);
             if is_old || (self.backups > 0 && index >= self.backups) {

@@ -64,6 +64,31 @@ fn files_too_old_are_removed_and_a_found_log_is_continued() {
     fs::remove_dir_all(directory).unwrap();
 }
 
+/// A clock that was far ahead was set right, and the process started again.
+#[test]
+fn files_with_names_of_the_future_go_before_those_that_are_put_aside_now() {
+    let directory = directory("future");
+    let path = directory.join("a.log");
+    for year in [2997, 2998, 2999] {
+        fs::write(directory.join(format!("a-{year}-01-02T03-04-05.678.log")), "of the future\n").unwrap();
+    }
+    let mut log = LogFile::with(path.clone(), 5, 2, None).unwrap();
+    let texts = || {
+        let mut texts: Vec<_> =
+            names(&directory).iter().map(|name| read_to_string(directory.join(name)).unwrap()).collect();
+        texts.sort();
+        texts
+    };
+    log.write_all(b"first\n").unwrap();
+    log.write_all(b"second\n").unwrap();
+    assert_eq!(texts(), ["first\n", "of the future\n", "second\n"]);
+    log.write_all(b"third\n").unwrap();
+    assert_eq!(texts(), ["first\n", "second\n", "third\n"]);
+    log.write_all(b"fourth\n").unwrap();
+    assert_eq!(texts(), ["fourth\n", "second\n", "third\n"]);
+    fs::remove_dir_all(&directory).unwrap();
+}
+
 #[test]
 fn a_full_file_is_rotated_once_by_all_writers() {
     let directory = directory("shared");
