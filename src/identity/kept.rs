@@ -48,14 +48,16 @@ impl Validity {
         Self { not_before: validity.not_before.to_system_time(), not_after: validity.not_after.to_system_time() }
     }
 
-    /// Why it cannot be used at this time.
+    /// Why it cannot be used at this time. That it begins later is no reason, as it is none for kubelets: the API server goes by its own
+    /// clock, and another certificate would not begin earlier.
     pub(crate) fn fault(self, now: SystemTime) -> Option<String> {
-        if now >= self.not_after {
-            let ago = now.duration_since(self.not_after).unwrap_or_default();
-            return Some(format!("it expired {} s ago", ago.as_secs()));
-        }
-        let until = self.not_before.duration_since(now).ok().filter(|until| !until.is_zero())?;
-        Some(format!("it becomes valid in {} s only; correct the clock of this host or of the signer", until.as_secs()))
+        let ago = now.duration_since(self.not_after).ok()?;
+        Some(format!("it expired {} s ago", ago.as_secs()))
+    }
+
+    /// How long the clock of this host is at least behind that of the signer.
+    pub(crate) fn behind(self, now: SystemTime) -> Option<Duration> {
+        self.not_before.duration_since(now).ok().filter(|behind| !behind.is_zero())
     }
 
     /// When to renew it. Signers date certificates back, so the time when it was stored counts, if it makes sense.

@@ -138,7 +138,16 @@ impl NodeCertificate {
         let chain = issued(&api, &name).await?;
         let pem = format!("{}\n{}", chain.trim_end(), key.private);
         let validity = read(pem.as_bytes(), node).map_err(|e| format!("cannot use the certificate of {name}: {e}"))?;
-        if let Some(fault) = validity.fault(SystemTime::now()) {
+        let now = SystemTime::now();
+        if let Some(behind) = validity.behind(now) {
+            let seconds = behind.as_secs();
+            tracing::warn!(
+                name,
+                seconds,
+                "the clock of this host is behind that of the signer, or the signer's is ahead; correct it"
+            );
+        }
+        if let Some(fault) = validity.fault(now) {
             return Err(format!("cannot use the certificate of {name}: {fault}"));
         }
         store::write(dir, pem.as_bytes()).map_err(|e| {

@@ -103,7 +103,11 @@ fn it_is_renewed_long_before_its_end() {
     assert_eq!(validity.fault(at(1000)), None);
     assert_eq!(validity.fault(at(1999)), None);
     assert!(validity.fault(at(2003)).unwrap().contains("expired 3 s ago"));
-    assert!(validity.fault(at(997)).unwrap().contains("becomes valid in 3 s"));
+    assert_eq!(validity.fault(at(2000)).unwrap(), "it expired 0 s ago");
+    // the clock of this host is behind
+    assert_eq!(validity.fault(at(997)), None);
+    assert_eq!(validity.behind(at(997)), Some(Duration::from_secs(3)));
+    assert_eq!([1000, 1001, 2003].map(|now| validity.behind(at(now))), [None; 3]);
 }
 
 #[test]
