@@ -148,20 +148,16 @@ impl Steps {
             return Ok(LEFT.to_owned());
         }
         let note = ovnkube_db::leave(&observed)?;
-        let cannot = |why: String| anyhow!("cannot leave the cluster: {why}");
-        match self.place.control("cluster/leave", &[self.name()], WITHIN).await {
-            // an earlier command was cut short
-            Err(NoAnswer::Refused(why)) if why.contains("already in progress") => {}
-            asked => drop(asked.map_err(|why| cannot(why.to_string()))?),
-        }
+        let asked = self.place.control("cluster/leave", &[self.name()], WITHIN).await;
+        let silence = accepted(asked).map_err(|why| anyhow!("cannot leave the cluster: {why}"))?;
         // a server closes a database whose cluster it has left
         let is_gone = async || {
             let names = self.place.control("ovsdb-server/list-dbs", &[], WITHIN).await;
             names.is_ok_and(|names| !names.lines().any(|name| name == self.name()))
         };
-        agreed(is_gone).await.then_some(()).ok_or_else(|| {
-            cannot(format!("the others have not agreed within {} s; look at ovnkube db status", AGREE_WITHIN.as_secs()))
-        })?;
+        if !agreed(is_gone).await {
+            return Err(not_known("this host's member leaves its cluster", silence, self.place.word, "").into());
+        }
         let note = note.map(|note| format!("; {note}")).unwrap_or_default();
         Ok(format!("{LEFT}{note}"))
     }
@@ -188,20 +184,17 @@ impl Steps {
             return Ok(format!("{member} is no member of the cluster any more"));
         }
         let removal = ovnkube_db::remove(&observed, member)?;
-        let cannot = |why: String| anyhow!("cannot remove member {}: {why}", removal.id);
         let asked = self.place.control("cluster/kick", &[self.name(), &removal.id], WITHIN).await;
-        asked.map_err(|why| cannot(why.to_string()))?;
+        let silence = accepted(asked).map_err(|why| anyhow!("cannot remove member {}: {why}", removal.id))?;
         let is_gone = async || {
             let said = self.place.control("cluster/status", &[self.name()], WITHIN).await.ok();
             let status = said.as_deref().and_then(ClusterStatus::parse);
             status.is_some_and(|status| !status.members.iter().any(|listed| listed.id == removal.id))
         };
-        agreed(is_gone).await.then_some(()).ok_or_else(|| {
-            cannot(format!(
-                "the members have not agreed within {} s; look at ovnkube db status",
-                AGREE_WITHIN.as_secs()
-            ))
-        })?;
+        if !agreed(is_gone).await {
+            let what = format!("member {} is removed", removal.id);
+            return Err(not_known(&what, silence, self.place.word, &format!(" {}", removal.id)).into());
+        }
         let note = removal.note.map(|note| format!("; {note}")).unwrap_or_default();
         Ok(format!("member {} at {} is removed from the cluster{note}", removal.id, removal.address))
     }
@@ -463,6 +456,29 @@ async fn schema_word(schema: &Path, word: &str) -> Result<String> {
     read.with_context(|| format!("cannot read the schema {}", schema.display()))
 }
 
+/// What a server answers when it is to change its cluster: why it does not, or why it is not known whether it does. Then it may do it all
+/// the same, and what it did shows later.
+fn accepted(asked: Result<String, NoAnswer>) -> Result<Option<String>, String> {
+    match asked {
+        // an earlier command was cut short
+        Err(NoAnswer::Refused(why)) if why.contains("already in progress") => Ok(None),
+        Err(NoAnswer::Refused(why)) => Err(why),
+        Err(NoAnswer::Failed(why)) => Ok(Some(why)),
+        Ok(_) => Ok(None),
+    }
+}
+
+/// The error about a change that may come yet. `silence`: why the server did not say that it tries.
+fn not_known(what: &str, silence: Option<String>, word: &str, member: &str) -> anyhow::Error {
+    let silence =
+        silence.map(|why| format!("this host's server has not said that it tries ({why}), and ")).unwrap_or_default();
+    anyhow!(
+        "it is not known whether {what}: {silence}it is not done after {} s, but may be later. Look at ovnkube db status {word}, and if it \
+         stays so, run ovnkube db leave {word}{member} again",
+        AGREE_WITHIN.as_secs()
+    )
+}
+
 /// Waits until all members agree, within a limit.
 async fn agreed(mut is_done: impl AsyncFnMut() -> bool) -> bool {
     let until = Instant::now() + AGREE_WITHIN;
@@ -524,4 +540,26 @@ fn keep(file: &Path, kept: &Path) -> Result<()> {
 
 fn installed(new: &Temporary, file: &Path, replaces: bool) -> Result<()> {
     install(&new.0, file, replaces).with_context(|| format!("cannot write {}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_does_not_answer_may_do_it_all_the_same() {
+        let refused = |why: &str| Err(NoAnswer::Refused(why.to_owned()));
+        assert_eq!(accepted(Ok(String::new())), Ok(None));
+        assert_eq!(accepted(refused("already in progress of leaving cluster")), Ok(None));
+        assert_eq!(accepted(refused("unknown server")), Err("unknown server".to_owned()));
+        let silence = accepted(Err(NoAnswer::Failed("no answer within 3 s".to_owned()))).unwrap();
+        let said = not_known("member 1a2b is removed", silence, "nb", " 1a2b").to_string();
+        assert!(
+            said.starts_with(
+                "it is not known whether member 1a2b is removed: this host's server has not said that it tries (no answer within 3 s)"
+            ),
+            "{said}"
+        );
+        assert!(said.ends_with("run ovnkube db leave nb 1a2b again"), "{said}");
+    }
 }
