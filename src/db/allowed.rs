@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::cluster_status::{ClusterStatus, Listed};
 use crate::judge::{absent, majority, names};
 use crate::local::{Cluster, usable};
-use crate::observed::{Model, Observed, Seen, host_of};
+use crate::observed::{DatabaseFile, Model, Observed, Seen, host_of};
 use crate::refused::{Verdict, refuse};
 use crate::room;
 use crate::servers::{Role, Server, Servers};
@@ -84,11 +84,20 @@ pub fn backup(observed: &Observed) -> Verdict<Source> {
     }
 }
 
-/// The server on this host writes its file anew: a second one beside it, which takes its place.
-pub fn compact(observed: &Observed) -> Verdict<()> {
+/// The server on this host writes its file anew: a second one beside it, which takes its place. `contents`: their bytes, if known.
+pub fn compact(observed: &Observed, contents: Option<u64>) -> Verdict<()> {
+    file_here(observed)?.map_or(Ok(()), |file| room::for_second(file, contents))
+}
+
+/// Whether [`compact`] has to know the size of the contents: a file that has grown does not fit beside itself, and shrinks a lot.
+pub fn is_tight(observed: &Observed) -> bool {
+    file_here(observed).is_ok_and(|file| file.is_some_and(room::is_tight))
+}
+
+/// The file of the server on this host.
+fn file_here(observed: &Observed) -> Verdict<Option<&DatabaseFile>> {
     let (seen, _) = here(observed)?;
-    let file = seen.control.as_ref().and_then(|control| control.file.as_ref());
-    file.map_or(Ok(()), room::for_second)
+    Ok(seen.control.as_ref().and_then(|control| control.file.as_ref()))
 }
 
 /// The member on this host leaves its cluster.

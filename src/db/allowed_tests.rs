@@ -3,8 +3,8 @@
 use crate::observed::host_of;
 use crate::tests::{CLUSTER, beside, beside_another, seen};
 use crate::{
-    DatabaseFile, Here, Listed, Refused, Servers, backup, bootstrap, compact, convert, join, lacks, leave, remove,
-    replace, restore,
+    DatabaseFile, Here, Listed, Refused, Servers, backup, bootstrap, compact, convert, is_tight, join, lacks, leave,
+    remove, replace, restore,
 };
 
 const LOCAL: &str = "tcp:10.0.0.9:6643";
@@ -375,8 +375,26 @@ fn what_room_the_compaction_of_a_file_needs() {
         let mut observed = seen("LFF", Some(0));
         let file = DatabaseFile { path: path.to_owned(), bytes, free, read_only: false };
         observed.servers[0].control.as_mut().unwrap().file = Some(file);
-        check(&format!("{bytes} {free:?}"), &told(compact(&observed), |()| String::new()), want);
+        check(&format!("{bytes} {free:?}"), &told(compact(&observed, None), |()| String::new()), want);
     }
+    // what ovnkube db status recommends for a log that has grown is done if the contents fit
+    let mut grown = seen("LFF", Some(0));
+    for (free, contents, want) in [
+        (Some(8_000_000), 6_000_000, Ok("")),
+        (Some(7_499_999), 6_000_000, Err("which may need 7500 kB, and /var/lib/ovn has 7499 kB left")),
+        (Some(0), 1000, Err("may need 1250 bytes, and /var/lib/ovn has 0 bytes left; make room there first")),
+        // the file lacks what the server could not write
+        (Some(199_999_999), 300_000_000, Err("which may need 375 MB")),
+        (None, 300_000_000, Ok("")),
+    ] {
+        let file = DatabaseFile { path: "/var/lib/ovn/nb.db".to_owned(), bytes: 200_000_000, free, read_only: false };
+        grown.servers[0].control.as_mut().unwrap().file = Some(file);
+        assert_eq!(is_tight(&grown), free.is_some_and(|free| free < 200_000_000), "{free:?}");
+        let verdict = told(compact(&grown, Some(contents)), |()| String::new());
+        check(&format!("{free:?} {contents}"), &verdict, want);
+    }
+    grown.servers[0].control = None;
+    assert!(!is_tight(&grown), "no server is here");
 }
 
 /// Each member writes them behind what its file has, wherever the backup is.
@@ -448,7 +466,7 @@ fn no_step_uses_a_server_that_was_not_named() {
             [Ok(""), no_cluster, no_cluster],
         ),
     ] {
-        check(&format!("compact {case}"), &told(compact(&observed), |()| String::new()), compacted);
+        check(&format!("compact {case}"), &told(compact(&observed, None), |()| String::new()), compacted);
         check(&format!("leave {case}"), &told(leave(&observed), Option::unwrap_or_default), left);
         check(&format!("remove {case}"), &told(remove(&observed, "aaaa"), |removal| removal.id), removed);
         let is_meant = left != not_here;
@@ -526,6 +544,6 @@ fn what_contents_are_read_and_written() {
         );
     }
     for (letters, want) in [("LFF", Ok("")), ("A", Ok("")), ("dxx", Ok(""))] {
-        check(&format!("compact {letters}"), &told(compact(&seen(letters, Some(0))), |()| String::new()), want);
+        check(&format!("compact {letters}"), &told(compact(&seen(letters, Some(0)), None), |()| String::new()), want);
     }
 }

@@ -25,7 +25,7 @@ mod tests;
 mod timer;
 
 pub use allowed::{
-    Here, Removal, Source, backup, bootstrap, compact, convert, join, lacks, leave, remove, replace, restore,
+    Here, Removal, Source, backup, bootstrap, compact, convert, is_tight, join, lacks, leave, remove, replace, restore,
 };
 pub use cluster_status::{ClusterStatus, Listed};
 pub use guards::{FileProblem, file_problems};

@@ -5,13 +5,20 @@ use crate::judgement::size;
 use crate::observed::{DatabaseFile, Observed};
 use crate::refused::{Verdict, refuse};
 
-/// For the file once more, beside the one that it replaces.
-pub(crate) fn for_second(file: &DatabaseFile) -> Verdict<()> {
-    file.free.filter(|free| *free < file.bytes).map_or(Ok(()), |free| {
+/// Whether there may be none for the file once more.
+pub(crate) fn is_tight(file: &DatabaseFile) -> bool {
+    file.free.is_some_and(|free| free < file.bytes)
+}
+
+/// For the file once more, beside the one that it replaces: without what its contents were before, if their size is known.
+pub(crate) fn for_second(file: &DatabaseFile, contents: Option<u64>) -> Verdict<()> {
+    // they may grow meanwhile; and of a server whose disk was full, the file may lack some
+    let needed = contents.map_or(file.bytes, |bytes| bytes.saturating_add(bytes / 4));
+    file.free.filter(|free| *free < needed).map_or(Ok(()), |free| {
         refuse(format!(
             "the server writes a second file beside {} meanwhile, which may need {}, and {} has {} left; make room there first",
             file.path,
-            size(file.bytes),
+            size(needed),
             directory(&file.path),
             size(free)
         ))

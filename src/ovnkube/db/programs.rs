@@ -75,6 +75,17 @@ pub(crate) async fn text(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
+/// How many bytes a command prints that must succeed. It ends by itself.
+pub(crate) async fn printed(command: &mut Command) -> Result<u64> {
+    let mut child = command.stderr(Stdio::null()).spawn()?;
+    let mut out = child.stdout.take().context("its output is not read")?;
+    let bytes = tokio::io::copy(&mut out, &mut tokio::io::sink()).await?;
+    if !child.wait().await?.success() {
+        bail!("{} failed", name(command));
+    }
+    Ok(bytes)
+}
+
 async fn output(command: &mut Command) -> Result<Output> {
     let cannot = format!("cannot run {}: install Open vSwitch's package on this host", name(command));
     let child = command.spawn().context(cannot.clone())?;

@@ -15,7 +15,7 @@ use super::contents::Contents;
 use super::files::{Temporary, beside, install, is_open, kept_members, open_by, unused};
 use super::look::{is_here, look, runs};
 use super::place::{Place, WITHIN, is_there};
-use super::programs::{Failed, client, text, tool, tool_prints, tool_says};
+use super::programs::{Failed, client, printed, text, tool, tool_prints, tool_says};
 use crate::system::{is_same_disk, is_same_file};
 
 /// A large file takes long to write.
@@ -134,12 +134,22 @@ impl Steps {
     }
 
     pub(crate) async fn compact(&self) -> Result<String, Failed> {
-        ovnkube_db::compact(&look(&self.place).await)?;
+        let observed = look(&self.place).await;
+        let contents = if ovnkube_db::is_tight(&observed) { self.contents().await.ok() } else { None };
+        ovnkube_db::compact(&observed, contents)?;
         let size = || open_by(&self.place).map_or(0, |file| file.bytes / 1000);
         let before = size();
         let done = self.place.control("ovsdb-server/compact", &[self.name()], COMPACT_WITHIN).await;
         done.map_err(|error| anyhow!("cannot compact the database: {error}; is the disk full?"))?;
         Ok(format!("the file had {before} kB and has {} kB", size()))
+    }
+
+    /// The bytes of what the server on this host has, without what was before: it is sent as a compacted file has it.
+    async fn contents(&self) -> Result<u64> {
+        let socket = format!("unix:{}", self.place.run_file("sock").display());
+        let mut command = client(None);
+        command.args(["--timeout=60", "--no-leader-only", "backup", &socket, self.name()]);
+        printed(&mut command).await
     }
 
     pub(crate) async fn leave(&self) -> Result<String, Failed> {
