@@ -17,7 +17,8 @@ use crate::write::put;
 
 /// `offer`: what of this cluster no gateway of another one may have.
 pub(crate) fn write(txn: &mut Txn, sb: &Cache, theirs: &Theirs, offer: Option<&Offer>, problems: &mut Vec<String>) {
-    let mut writer = Writer { txn, sb, offer, tunnels: tunnels(sb) };
+    let there = sb.iter(chassis::TABLE).map(|(uuid, row)| (row.str(chassis::NAME), (uuid, row.as_ref()))).collect();
+    let mut writer = Writer { txn, sb, offer, there, tunnels: tunnels(sb) };
     let mut written: BTreeMap<&Name, Uuid> = BTreeMap::new();
     for (name, gateway) in in_order(sb, theirs) {
         match writer.write(name, gateway) {
@@ -25,15 +26,15 @@ pub(crate) fn write(txn: &mut Txn, sb: &Cache, theirs: &Theirs, offer: Option<&O
             Err(why) => problems.push(format!("cannot use gateway {name} of cluster {}: {why}", gateway.zone)),
         }
     }
-    let stale = sb.iter(chassis::TABLE).filter(|(uuid, row)| is_marked(row) && !written.values().any(|w| w == uuid));
-    for (uuid, _) in stale {
+    let kept: BTreeSet<Uuid> = written.values().copied().collect();
+    for (uuid, _) in sb.iter(chassis::TABLE).filter(|(uuid, row)| is_marked(row) && !kept.contains(uuid)) {
         txn.delete(chassis::TABLE, uuid);
     }
+    let remote = sb.iter(port_binding::TABLE).filter(|(_, row)| row.str(port_binding::TYPE) == "remote");
+    let remote: BTreeMap<&str, (Uuid, &Row)> =
+        remote.map(|(uuid, row)| (row.str(port_binding::LOGICAL_PORT), (uuid, row.as_ref()))).collect();
     for port in &theirs.ports {
-        let mut rows = sb.iter(port_binding::TABLE);
-        let is_it = |row: &Row| row.str(port_binding::LOGICAL_PORT) == port.name.as_ref();
-        let row = rows.find(|(_, row)| is_it(row) && row.str(port_binding::TYPE) == "remote");
-        let Some((uuid, row)) = row else { continue };
+        let Some(&(uuid, row)) = remote.get(port.name.as_ref()) else { continue };
         let wanted = written.get(&port.gateway).copied();
         if row.uuid(port_binding::CHASSIS) != wanted {
             txn.update(uuid, Row::new(port_binding::TABLE).with(port_binding::CHASSIS, wanted));
@@ -78,6 +79,8 @@ struct Writer<'a, 't> {
     txn: &'t mut Txn,
     sb: &'a Cache,
     offer: Option<&'a Offer>,
+    /// The chassis that are there, by name.
+    there: BTreeMap<&'a str, (Uuid, &'a Row)>,
     /// Each with the chassis that has it.
     tunnels: BTreeMap<Tunnel, (Name, String)>,
 }
@@ -85,8 +88,7 @@ struct Writer<'a, 't> {
 impl Writer<'_, '_> {
     /// A chassis of another program is never changed, except for one that OVN's own daemon left behind.
     fn write(&mut self, name: &Name, gateway: &Gateway) -> Result<Uuid, String> {
-        let sb = self.sb;
-        let have = sb.iter(chassis::TABLE).find(|(_, row)| row.str(chassis::NAME) == name.as_ref());
+        let have = self.there.get(name.as_ref()).copied();
         let is_node = self.offer.is_some_and(|offer| offer.own_chassis.contains(name));
         if is_node || have.is_some_and(|(_, row)| !is_remote(row)) {
             return Err(
@@ -106,7 +108,7 @@ impl Writer<'_, '_> {
             let text = format!("gateway {name} of cluster {}", gateway.zone);
             self.tunnels.insert((kind.clone(), *ip), (name.clone(), text));
         }
-        Ok(self.put(name, gateway, have.map(|(uuid, row)| (uuid, row.as_ref()))))
+        Ok(self.put(name, gateway, have))
     }
 
     fn put(&mut self, name: &Name, gateway: &Gateway, have: Option<(Uuid, &Row)>) -> Uuid {
