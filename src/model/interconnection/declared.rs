@@ -84,5 +84,8 @@ fn entry(text: &str, own: Option<&str>) -> Result<(Name, Subnet), String> {
 
 /// The cluster that people say a prefix is behind: of the declared ones that contain it, the longest says so.
 pub(super) fn behind(routes: &BTreeMap<Subnet, Name>, prefix: Subnet) -> Option<(&Subnet, &Name)> {
+    if routes.is_empty() {
+        return None;
+    }
     around(prefix).rev().find_map(|range| routes.get_key_value(&range))
 }

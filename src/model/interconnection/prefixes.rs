@@ -56,7 +56,10 @@ impl Local {
     /// Of what only agents say.
     pub(super) fn find_said(&self, prefix: Subnet) -> Option<String> {
         // a network that lies in the prefix has an address of a node there
-        let network = || around(prefix).find(|range| self.networks.contains(range));
+        let network = || {
+            let has_any = !self.networks.is_empty();
+            around(prefix).take_while(|_| has_any).find(|range| self.networks.contains(range))
+        };
         let lies = |range| format!("lies in {range}, a network that nodes of this cluster are on");
         contained(&self.hosts, prefix).or_else(|| network().map(lies))
     }
@@ -120,6 +123,9 @@ impl Judge<'_> {
 
     /// Who closes a prefix here.
     pub(super) fn closed(&self, prefix: Subnet) -> Option<String> {
+        if self.closed.is_empty() {
+            return None;
+        }
         let (range, subnet) = around(prefix).find_map(|range| self.closed.get_key_value(&range))?;
         Some(format!("Subnet {subnet} of this cluster closes {range} with disableInterConnection"))
     }
