@@ -203,16 +203,11 @@ impl Engine {
                 info!(nodes = self.world.nodes.len(), pods = self.world.pods.len(), "all lists are in");
             }
             ovnkube_plan::affected(&affected, &self.world, &mut self.dirty);
-            if let Some(chassis) = &self.chassis {
-                chassis.update(&affected, &self.world);
-            }
-            if let Some(offers) = &self.offers {
-                offers.update(&affected, &self.world);
-            }
-            for notice in self.world.notices(&affected) {
-                debug_assert_eq!(notice.severity, Severity::Warning);
-                self.events.publish(notice);
-            }
+            let mut notices = self.world.notices(&affected);
+            debug_assert!(notices.iter().all(|notice| notice.severity == Severity::Warning));
+            self.chassis.iter().for_each(|chassis| chassis.update(&affected, &self.world));
+            self.offers.iter().for_each(|offers| offers.update(&affected, &self.world, &notices));
+            notices.drain(..).for_each(|notice| self.events.publish(notice));
         }
         if !was_known && self.world.joined.is_known() {
             self.sweep.request(Instant::now());

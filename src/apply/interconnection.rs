@@ -13,7 +13,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ovnkube_model::{Affected, Change, Interconnection as Wanted, Name, PeerCluster, RouteCounts, Stuck, World};
+use ovnkube_model::{
+    Affected, Change, Interconnection as Wanted, Name, Notice, Object, PeerCluster, RouteCounts, Stuck, World,
+};
 use ovnkube_ovn::nb::logical_router;
 use ovnkube_ovsdb::{Cache, Client, Lock};
 use ovnkube_plan::{Offer, left, names, offer};
@@ -102,13 +104,14 @@ impl Offers {
         self.hosts.subscribe()
     }
 
-    pub(crate) fn update(&self, affected: &Affected, world: &World) {
+    /// `notices`: what people are told of `affected`.
+    pub(crate) fn update(&self, affected: &Affected, world: &World, notices: &[Notice]) {
         if !concerns_offer(affected) || !world.is_settled() {
             return;
         }
         let new = Says::of(world);
         if matches!(affected, Affected::Everything | Affected::Interconnection) {
-            self.metrics.clusters((!new.is_alone()).then(|| clusters(world)));
+            self.metrics.clusters((!new.is_alone()).then(|| clusters(world, notices)));
             // where there is nothing to write, what was said before still is to be written
             if let Some(hosts) = world.host_routes() {
                 self.hosts.send_replace(Some(hosts));
@@ -134,13 +137,15 @@ fn concerns_offer(affected: &Affected) -> bool {
     }
 }
 
-fn clusters(world: &World) -> Clusters {
+fn clusters(world: &World, notices: &[Notice]) -> Clusters {
     let of = |(name, cluster, routes): (&Name, &PeerCluster, RouteCounts)| {
         let RouteCounts { used, refused } = routes;
         (name.to_string(), OtherCluster { gateways: cluster.gateways, silent: cluster.silent, used, refused })
     };
     let others = world.joined.clusters().map(of).collect();
-    Clusters { others, problems: world.notices(&Affected::Interconnection).len() }
+    // those of the interconnection are about its ConfigMap, and no others are
+    let problems = notices.iter().filter(|notice| matches!(notice.object, Object::ConfigMap { .. })).count();
+    Clusters { others, problems }
 }
 
 /// See the module.
@@ -421,9 +426,20 @@ async fn remove_chassis(sb: &Client, settings: &JoinSettings) {
 
 #[cfg(test)]
 mod tests {
+    use ovnkube_model::{NetworkSettings, ObjectKey, Severity};
     use tokio::time::{Instant, timeout};
 
     use super::*;
+
+    #[test]
+    fn of_all_that_people_are_told_the_problems_of_the_interconnection_are_counted() {
+        let world = World::new(NetworkSettings::default(), []);
+        let (key, uid) =
+            (ObjectKey { namespace: "kube-system".into(), name: "ovn-ic-config".into() }, Name::from("u1"));
+        let objects = [Object::Node { name: "n1".into(), uid: uid.clone() }, Object::ConfigMap { key, uid }];
+        let notice = |object| Notice { object, severity: Severity::Warning, reason: "Any", message: String::new() };
+        assert_eq!(clusters(&world, &objects.map(notice)).problems, 1);
+    }
 
     #[test]
     fn of_namespaces_only_the_one_with_the_clusters_uid_concerns_what_is_offered() {
