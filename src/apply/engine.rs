@@ -346,8 +346,7 @@ impl Engine {
     /// something differs.
     fn plan(&mut self, keys: Vec<Next>, noted: Option<Noted>) -> Option<InFlight> {
         let (sweeps, mut noted) = (noted.is_some(), noted.unwrap_or_default());
-        let others = self.dirty.iter().chain(self.halves.iter().flatten()).chain(&self.failed);
-        let keeps_ways = sweeps && batch::has_ways(keys.iter().map(|next| &next.key).chain(others));
+        let keeps_ways = sweeps && (self.has_ways() || batch::has_ways(keys.iter().map(|next| &next.key)));
         let Self { world, nb, patches, retries, owner_index, dirty, held, batches, most, resting, .. } = self;
         *batches += 1;
         let now = Instant::now();
@@ -432,18 +431,24 @@ impl Engine {
         self.nb.as_ref().map(|nb| send(nb, batch, txn, &self.may_write))
     }
 
+    /// Whether ways to other clusters are still to be written.
+    fn has_ways(&self) -> bool {
+        batch::has_ways(self.dirty.iter().chain(self.halves.iter().flatten()).chain(&self.failed))
+    }
+
     fn done(&mut self, batch: Batch) {
         // keys that differ in nothing say nothing about large transactions
         if batch.operations > 0 {
             (self.unknown, self.is_lost) = (0, false);
         }
         self.resting.add(batch.emptied, Instant::now());
-        if let Some(left) = batch.sweeps {
-            self.sweep.went(left, Instant::now());
-        }
+        batch.sweeps.iter().for_each(|left| self.sweep.went(*left, Instant::now()));
         for (key, _) in batch.keys {
             self.retries.forget(&key, Cause::Rows);
             self.failed.remove(&key);
+        }
+        if !self.has_ways() {
+            self.sweep.ways_are_written(Instant::now());
         }
     }
 

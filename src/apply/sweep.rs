@@ -86,6 +86,13 @@ impl Sweep {
         }
     }
 
+    /// No ways to other clusters are left to be written: those of before go now, if a sweep left them.
+    pub(crate) fn ways_are_written(&mut self, now: Instant) {
+        if std::mem::take(&mut self.ways_left) > 0 {
+            self.due = Some(now);
+        }
+    }
+
     /// A sweep was not written. `is_claim`: the claim to write was sent in its place, and nothing of it yet.
     pub(crate) fn failed(&mut self, now: Instant, is_claim: bool) {
         if is_claim {
@@ -198,6 +205,27 @@ mod tests {
         assert_eq!(sweep.due(), None);
         sweep.request(now);
         assert_eq!(sweep.due(), Some(now + DELAY));
+    }
+
+    #[test]
+    fn ways_that_a_sweep_left_go_once_the_new_ones_are_written() {
+        let now = Instant::now();
+        let mut sweep = Sweep::new(now);
+        sweep.begin();
+        sweep.went(Left::Nothing, now);
+        sweep.ways_are_written(now);
+        assert_eq!(sweep.due(), None, "none were left");
+        for _ in 0..8 {
+            sweep.begin();
+            sweep.went(Left::Ways, now);
+        }
+        assert_eq!(sweep.due(), Some(now + LONGEST));
+        sweep.ways_are_written(now);
+        assert!(sweep.is_due(now));
+        sweep.begin();
+        sweep.failed(now, false);
+        sweep.ways_are_written(now);
+        assert_eq!(sweep.due(), Some(now + DELAY), "it is tried again like others");
     }
 
     /// New pods wait for such a sweep, so they do not wait for ways that cannot be written for long.
