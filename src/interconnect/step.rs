@@ -14,12 +14,10 @@ use crate::hearing::Numbers;
 use crate::ours::{Moment, Ours};
 use crate::rows::{is_of, rows_of_all, zone_of};
 use crate::switches::{Reader, Switch};
+use crate::text::PROBLEMS;
 use crate::theirs::Theirs;
 use crate::ways::{Way, Ways};
 use crate::{chassis, claim, joinable, renamed, switches};
-
-/// The most problems that are named.
-const PROBLEMS: usize = 20;
 
 /// What to write, and what the databases say.
 pub struct Step {

@@ -13,6 +13,14 @@ pub(crate) fn short(text: &str) -> String {
     text.chars().take(64).map(|c| if c.is_control() || c == ';' { '?' } else { c }).collect()
 }
 
+/// The most problems that are named.
+pub(crate) const PROBLEMS: usize = 20;
+
+/// Notes one more problem. Those that are not named are only counted: others can make any number of them.
+pub(crate) fn note(problems: &mut Vec<String>, problem: impl FnOnce() -> String) {
+    problems.push(if problems.len() < PROBLEMS { problem() } else { String::new() });
+}
+
 /// What removes all that a cluster left. People type it: a name that a shell would obey is no part of it.
 pub(crate) fn remove_zone(name: &str) -> String {
     if is_zone(name) { format!("ovnkube ic clean az {name}") } else { "remove its rows in IC-SB".to_owned() }
@@ -54,7 +62,7 @@ pub(crate) fn lasts(since: u64, now: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{count, first, lasts, remove_zone, short, typed};
+    use super::{PROBLEMS, count, first, lasts, note, remove_zone, short, typed};
 
     #[test]
     fn how_long_something_lasts() {
@@ -73,6 +81,18 @@ mod tests {
             assert_eq!(typed("ls-del", name, "remove it"), "remove it", "{name:?}");
             assert!(!short(name).contains([';', '\n']), "{name:?}");
         }
+    }
+
+    #[test]
+    fn problems_that_are_not_named_are_only_counted() {
+        let mut problems = Vec::new();
+        for number in 0..PROBLEMS + 3 {
+            note(&mut problems, || {
+                assert!(number < PROBLEMS, "nobody reads it");
+                number.to_string()
+            });
+        }
+        assert_eq!(problems.len(), PROBLEMS + 3);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::in_use;
 use crate::keys::port_key;
 use crate::rows::CLUSTER;
 use crate::switches::{Reader, Switch};
-use crate::text::short;
+use crate::text::{note, short};
 use crate::tunnels::{Gateway, Tunnels};
 
 /// The most rows of all other clusters that are used.
@@ -94,7 +94,9 @@ impl Theirs {
             let name = row.str(gateway::NAME);
             match tunnels.read_gateway(ic_sb, zone, row) {
                 Ok(gateway) => found.push((name.into(), gateway)),
-                Err(why) => wrong.push(format!("cannot use gateway {:?} of cluster {zone}: {why}", short(name))),
+                Err(why) => {
+                    note(wrong, || format!("cannot use gateway {:?} of cluster {zone}: {why}", short(name)));
+                }
             }
         }
         let there = LazyCell::new(|| in_use::gateways(reader.databases.sb));
@@ -186,12 +188,14 @@ impl Theirs {
         for (zone, prefix, next_hop, switch, uuid) in rows {
             match read_route(&ports, (zone, switch), (prefix, next_hop), uuid) {
                 Some(route) => found.push(route),
-                None => wrong.push(format!(
-                    "cannot use the route to {:?} of cluster {zone} by {:?}: it is not a prefix, or no port of that cluster in transit \
-                     switch {switch} has that address; correct it in that cluster",
-                    short(prefix),
-                    short(next_hop)
-                )),
+                None => note(wrong, || {
+                    format!(
+                        "cannot use the route to {:?} of cluster {zone} by {:?}: it is not a prefix, or no port of that cluster in \
+                         transit switch {switch} has that address; correct it in that cluster",
+                        short(prefix),
+                        short(next_hop)
+                    )
+                }),
             }
         }
         let there = LazyCell::new(|| nb.map(in_use::routes).unwrap_or_default());
@@ -333,11 +337,13 @@ fn named<'a>(
     zones.sort_by_key(|(uuid, name)| (ages.get(uuid).copied().unwrap_or((true, u32::MAX)), *name));
     zones.retain(|(_, name)| {
         if !is_zone(name) {
-            wrong.push(format!(
-                "cannot use cluster {:?}: its name is not one of at most 63 letters, digits, '-' and '.' with a letter or digit at both \
-                 ends; give it another az-name",
-                short(name)
-            ));
+            note(wrong, || {
+                format!(
+                    "cannot use cluster {:?}: its name is not one of at most 63 letters, digits, '-' and '.' with a letter or digit at \
+                     both ends; give it another az-name",
+                    short(name)
+                )
+            });
         }
         is_zone(name)
     });
