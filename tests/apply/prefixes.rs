@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use ovnkube_apply::batch::{has_ways, take_along};
 use ovnkube_model::{Affected, ObjectKey, Peers, World};
 use ovnkube_ovn::Row;
-use ovnkube_ovn::nb::logical_router_policy as policy;
+use ovnkube_ovn::nb::{
+    logical_router_policy as policy, logical_router_port as lrp, logical_switch as ls, logical_switch_port as lsp,
+};
 use ovnkube_tests::nb::{Release, Server};
 use ovnkube_tests::objects::{kinds, node};
 use ovnkube_tests::settings::Settings;
@@ -130,6 +132,35 @@ async fn a_master_that_starts_replaces_a_way_at_one_moment() {
         }
         let (ways, next_hop) = (ways(&controller), format!("169.254.100.{host}"));
         assert!(ways.len() == 2 && ways.iter().all(|(_, next_hops)| *next_hops == [next_hop.as_str()]), "{ways:?}");
+    }
+}
+
+/// All ports are in another transit switch since, with the same subnet. Of two router ports of one network northd takes any.
+#[tokio::test]
+async fn a_master_that_starts_replaces_a_transit_switch_at_one_moment() {
+    let server = Server::new(Release::Lts);
+    let mut objects = joined();
+    for switch in ["ts", "ts0", "ts-a", "ts"] {
+        let mut controller = Controller::start(Settings::default().network(), server.client().await, &objects);
+        let text = serde_json::to_string(&peers(&[WHOLE, PART])).unwrap().replace("\"ts", &format!("\"{switch}"));
+        controller.take(objects.hear(serde_json::from_str(&text).unwrap()));
+        let names = |controller: &Controller| {
+            let cache = controller.nb.cache();
+            let own = cache.iter(lrp::TABLE).map(|(_, row)| row).filter(|row| row.str(lrp::NAME).starts_with("az1-"));
+            let others = cache.iter(lsp::TABLE).map(|(_, row)| row).filter(|row| row.str(lsp::TYPE) == "remote");
+            let switches =
+                cache.iter(ls::TABLE).map(|(_, row)| row.str(ls::NAME)).filter(|name| name.starts_with("ts"));
+            let own: Vec<_> = own.map(|row| row.str(lrp::NAME).to_owned()).collect();
+            let others: Vec<_> = others.map(|row| row.str(lsp::NAME).to_owned()).collect();
+            (own, others, switches.map(str::to_owned).collect::<Vec<_>>())
+        };
+        while controller.step(&mut objects, false).await.is_some() {
+            let (own, others, switches) = names(&controller);
+            let most = own.len().max(others.len()).max(switches.len());
+            assert!(most <= 1, "{own:?} {others:?} {switches:?} on the way to {switch}");
+        }
+        let wanted = [format!("az1-{switch}"), format!("{switch}-az2"), switch.to_owned()].map(|name| vec![name]);
+        assert_eq!(<[_; 3]>::from(names(&controller)), wanted);
     }
 }
 
