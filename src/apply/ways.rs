@@ -9,7 +9,7 @@ use ovnkube_ovn::nb::{
 };
 use ovnkube_ovn::{Row, owner};
 use ovnkube_ovsdb::Cache;
-use ovnkube_plan::{Key, Member, MemberValue, RowKey, RowWant, identity, names, prefix_of_way};
+use ovnkube_plan::{Key, Member, MemberValue, RowKey, RowWant, identity, is_garbage, names, prefix_of_way};
 
 use crate::batch::has_ways;
 use crate::diff::existing;
@@ -61,8 +61,9 @@ fn note_switches(cache: &Cache, world: &World, owner_index: &mut OwnerIndex, dir
     }
 }
 
+/// Whether a sweep would remove it, too, if no key wants it.
 fn is_of_interconnection(row: &Row) -> bool {
-    row.external_ids().get(owner::OWNER_TYPE) == Some(owner::INTERCONNECTION)
+    row.external_ids().get(owner::OWNER_TYPE) == Some(owner::INTERCONNECTION) && is_garbage(row, false)
 }
 
 /// Notes what the keys of something have.

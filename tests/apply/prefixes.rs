@@ -164,6 +164,20 @@ async fn a_master_that_starts_replaces_a_transit_switch_at_one_moment() {
     }
 }
 
+/// Only what a sweep would remove goes with the others.
+#[tokio::test]
+async fn a_switch_of_another_program_with_a_similar_mark_stays() {
+    let server = Server::new(Release::Lts);
+    let marks = ["owner-controller=another", "owner-type=Interconnection"];
+    let marks = marks.map(|mark| format!("external_ids:k8s.ovn.org/{mark}"));
+    server.nbctl(&["ls-add", "theirs", "--", "set", "Logical_Switch", "theirs", &marks[0], &marks[1]]);
+    let mut objects = joined();
+    let mut controller = Controller::start(Settings::default().network(), server.client().await, &objects);
+    hear(&mut controller, &mut objects, &[WHOLE]).await;
+    let cache = controller.nb.cache();
+    assert!(cache.iter(ls::TABLE).any(|(_, row)| row.str(ls::NAME) == "theirs"));
+}
+
 #[test]
 fn ways_are_known_among_other_keys() {
     let world = World::new(Settings::default().network(), kinds());
