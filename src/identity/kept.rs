@@ -60,11 +60,11 @@ impl Validity {
         self.not_before.duration_since(now).ok().filter(|behind| !behind.is_zero())
     }
 
-    /// When to renew it. Signers date certificates back, so the time when it was stored counts, if it makes sense.
-    /// `random` is from 0 to 1.
+    /// When to renew it. Signers date certificates back, so the time when it was stored counts, if it makes sense. It counts also if the
+    /// certificate begins later: a host whose clock is behind sees the end later than the API server, by as much. `random` is from 0 to 1.
     pub(crate) fn renew_at(self, stored: SystemTime, random: f64) -> SystemTime {
-        let began = if stored > self.not_before && stored < self.not_after { stored } else { self.not_before };
-        let life = self.not_after.duration_since(began).unwrap_or_default();
+        let began = if stored < self.not_after { stored } else { self.not_before };
+        let life = self.not_after.duration_since(began.max(self.not_before)).unwrap_or_default();
         began + life.mul_f64(EARLIEST + (LATEST - EARLIEST) * random.clamp(0.0, 1.0))
     }
 }

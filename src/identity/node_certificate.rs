@@ -25,6 +25,8 @@ const USUALLY_WITHIN: Duration = Duration::from_secs(30);
 const ISSUED_WITHIN: Duration = Duration::from_secs(15 * 60);
 /// The clock is looked at so often: it may be set, or the host suspended.
 const LOOK_EVERY: Duration = Duration::from_secs(20);
+/// The least time from one certificate to the next, whatever times the signer and the file system give.
+const LEAST: Duration = Duration::from_secs(5);
 
 /// Whose certificate, and where it is kept.
 #[derive(Debug, Clone)]
@@ -86,6 +88,7 @@ impl NodeCertificate {
                 }
             }
             while !self.renew().await {}
+            sleep(LEAST).await;
         }
     }
 
