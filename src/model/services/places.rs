@@ -8,7 +8,9 @@ pub(crate) struct Places {
     pub(crate) node_port_ips: usize,
     /// Of these, the ones of the family that has more.
     pub(crate) node_port_ips_of_a_family: usize,
-    /// The same of the node that has most, if one row may have the node ports of all nodes.
+    /// The same of all families together, of the node that has most.
+    pub(crate) node_port_ips_of_a_node: usize,
+    /// The same as the last, if one row may have the node ports of all nodes.
     pub(crate) in_template: Option<usize>,
 }
 

@@ -72,10 +72,14 @@ impl Services {
     }
 
     /// The same for any number. Only lists count for each node: of its own endpoints each node needs all, and these are in no other
-    /// node's rows.
+    /// node's rows. But all may be of one node, which lists them at each of its addresses.
     fn most(&self, key: &ObjectKey, service: &Service) -> Most {
-        let lists = self.size(key, service).lists * self.most_ports(key, service);
-        Most { all: MOST_PAIRS / service.frontends().max(1), in_list: MOST_PAIRS_ON_NODES / lists.max(1) }
+        let ports = self.most_ports(key, service);
+        let lists = self.size(key, service).lists * ports;
+        let has_own_lists = service.has_node_ports() && service.is_external_local();
+        let own_lists = if has_own_lists { self.places.node_port_ips_of_a_node * ports } else { 0 };
+        let all = MOST_PAIRS / service.frontends().max(1);
+        Most { all: all.min(MOST_PAIRS_ON_NODES / own_lists.max(1)), in_list: MOST_PAIRS_ON_NODES / lists.max(1) }
     }
 
     /// What each port of a service makes at most, whatever its endpoints are.
@@ -176,7 +180,11 @@ impl Services {
             () if most.in_list < most.all && self.longest_list(key, port) > most.in_list => {
                 Some((most.in_list, format!("{MOST_PAIRS_ON_NODES}, {of} on all nodes")))
             }
-            () => (self.most_listed(key, port) > most.all).then(|| (most.all, format!("{MOST_PAIRS}, {of}"))),
+            () if self.most_listed(key, port) <= most.all => None,
+            () if most.all < MOST_PAIRS / service.frontends().max(1) => {
+                Some((most.all, format!("{MOST_PAIRS_ON_NODES}, {of} on one node")))
+            }
+            () => Some((most.all, format!("{MOST_PAIRS}, {of}"))),
         };
         self.ports(key).iter().filter_map(move |port| {
             let (most, limit) = too_many(port)?;

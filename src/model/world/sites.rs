@@ -49,12 +49,13 @@ impl World {
         let ips = || self.sites.values().map(|site| site.node_port_ips().len());
         let all = || self.sites.values().flat_map(Site::node_port_ips);
         let of_family = |family| all().filter(|ip| Family::of(**ip) == family).count();
-        let templates = self.settings.svc_template_support;
+        let (templates, of_a_node) = (self.settings.svc_template_support, ips().max().unwrap_or_default());
         Places {
             nodes: self.sites.len(),
             node_port_ips: ips().sum(),
             node_port_ips_of_a_family: Family::ALL.into_iter().map(of_family).max().unwrap_or_default(),
-            in_template: templates.then(|| ips().max().unwrap_or_default()),
+            node_port_ips_of_a_node: of_a_node,
+            in_template: templates.then_some(of_a_node),
         }
     }
 

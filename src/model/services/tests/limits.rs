@@ -223,7 +223,7 @@ fn what_all_nodes_have_of_a_service_is_bounded() {
     };
     assert_eq!(served(&services), (2000, String::new()));
     // with the cluster IP, which is the same on all nodes, 1,000 addresses
-    let places = Places { nodes: 500, node_port_ips: 999, node_port_ips_of_a_family: 500, in_template: None };
+    let places = Places { nodes: 500, node_port_ips: 999, node_port_ips_of_a_family: 500, ..Places::default() };
     assert_eq!(services.apply_places(places), BTreeSet::from([key()]));
     let limit = "there would be more than 1000000, the limit for addresses times ports of a service on all nodes";
     let left_out = format!("cannot use spec.ports: 1000 of 2000 ports are left out: {limit}");
@@ -261,7 +261,7 @@ fn endpoints_on_all_nodes_have_a_limit() {
     services.apply_slice(&ObjectKey::new("a", "web-1"), Some(slice(("http", 8080), &hosts.into())));
     assert_eq!((http(&services).cluster(None).len(), services.notices(&key()).len()), (1200, 0));
     // in the rows of each node its address and the cluster IP, each with two ports; the other family has no endpoints
-    let places = Places { nodes: 3000, node_port_ips: 6000, node_port_ips_of_a_family: 3000, in_template: None };
+    let places = Places { nodes: 3000, node_port_ips: 6000, node_port_ips_of_a_family: 3000, ..Places::default() };
     services.apply_places(places);
     assert_eq!(http(&services).cluster(None).len(), 10_000_000 / (2 * 6000));
     let said = |services: &Services| -> Vec<String> {
@@ -355,7 +355,53 @@ fn a_node_has_all_endpoints_of_its_own() {
     assert_eq!(http(&services).local("n4999").len(), 1);
 }
 
-const LARGE: Places = Places { nodes: 5000, node_port_ips: 5000, node_port_ips_of_a_family: 5000, in_template: None };
+/// One node may have many addresses, and each lists all of its endpoints.
+#[test]
+fn what_one_node_has_of_its_own_endpoints_is_bounded() {
+    let rules = AddressRules { pods: vec!["10.128.0.0/14".parse().unwrap()], ..AddressRules::default() };
+    let mut services = Services::new(rules);
+    let ports = two_ports(Some(30_000));
+    let fields = ServiceFields {
+        kind: Some("NodePort"),
+        cluster_ip: Some("10.96.0.7"),
+        external_traffic_policy: Some("Local"),
+        ports: &ports,
+        ..ServiceFields::default()
+    };
+    services.apply_service(&key(), Some(service(&fields)));
+    let endpoint = |n: u32| serde_json::json!({"addresses": [pod_ip(n)], "nodeName": "n0"});
+    let endpoints: Vec<_> = (0..8000).map(endpoint).collect();
+    services.apply_slice(&ObjectKey::new("a", "web-1"), Some(slice(("http", 8080), &endpoints.into())));
+    let places = |of_a_family| {
+        let (node_port_ips, node_port_ips_of_a_node) = (2 * of_a_family, 2 * of_a_family);
+        Places {
+            nodes: 1,
+            node_port_ips,
+            node_port_ips_of_a_family: of_a_family,
+            node_port_ips_of_a_node,
+            in_template: None,
+        }
+    };
+    services.apply_places(places(300));
+    assert_eq!((http(&services).local("n0").len(), services.notices(&key())), (8000, vec![]));
+    services.apply_places(places(500));
+    assert_eq!(http(&services).local("n0").len(), 10_000_000 / (2 * 1000));
+    let message = "each family of port TCP 84 has 5000 endpoints at most, ready ones first: with more there would be more than \
+                   10000000, the limit for addresses times ports times endpoints of a service on one node;";
+    let said: Vec<_> = services.notices(&key()).into_iter().map(|notice| notice.message).collect();
+    assert!(said.len() == 1 && said[0].starts_with(message), "{said:?}");
+    // elsewhere the node's addresses do not count
+    services.apply_service(&key(), Some(service(&ServiceFields { external_traffic_policy: None, ..fields })));
+    assert_eq!(http(&services).local("n0").len(), 8000);
+}
+
+const LARGE: Places = Places {
+    nodes: 5000,
+    node_port_ips: 5000,
+    node_port_ips_of_a_family: 5000,
+    node_port_ips_of_a_node: 1,
+    in_template: None,
+};
 
 fn pod_ip(n: u32) -> String {
     format!("10.128.{}.{}", n / 200, 1 + n % 200)
