@@ -139,7 +139,7 @@ fn ranges_times_what_they_limit_are_bounded() {
 /// Where ranges leave too many parts of the pod network, no pod may send, and those outside may as before.
 #[test]
 fn ranges_that_cut_the_pod_network_to_pieces_allow_no_pod() {
-    let rules = AddressRules { pods: vec!["10.128.0.0/14".parse().unwrap()], ..AddressRules::default() };
+    let rules = pod_network();
     let ingress = [("192.0.2.1".to_owned(), None)];
     let (pod, at) = ("10.128.0.2".parse().unwrap(), "192.0.2.1".parse().unwrap());
     let kept_out = |count: usize| {
@@ -211,8 +211,7 @@ fn endpoints_times_addresses_and_ports_have_a_limit() {
 /// Rows of single nodes count for each node: one service must not fill the database of a large cluster.
 #[test]
 fn what_all_nodes_have_of_a_service_is_bounded() {
-    let rules = AddressRules { pods: vec!["10.128.0.0/14".parse().unwrap()], ..AddressRules::default() };
-    let mut services = Services::new(rules);
+    let mut services = Services::new(pod_network());
     let node_port = |(port, number): (PortFields, i64)| PortFields { node_port: Some(number), ..port };
     let many: Vec<_> = ports(2000).into_iter().zip(30_000..).map(node_port).collect();
     let fields = ServiceFields { kind: Some("NodePort"), cluster_ip: Some("10.96.0.7"), ..ServiceFields::default() };
@@ -284,8 +283,7 @@ fn endpoints_on_all_nodes_have_a_limit() {
 /// What nodes have by hints are parts of the list: a large cluster may give each node its own endpoint, or those of its zone.
 #[test]
 fn hints_divide_the_endpoints_among_nodes() {
-    let rules = AddressRules { pods: vec!["10.128.0.0/14".parse().unwrap()], ..AddressRules::default() };
-    let mut services = Services::new(rules);
+    let mut services = Services::new(pod_network());
     let fields = ServiceFields { cluster_ip: Some("10.96.0.7"), ..ServiceFields::default() };
     services.apply_service(&key(), Some(service(&ServiceFields { ports: &two_ports(None), ..fields })));
     let endpoint = |n: u32| {
@@ -322,16 +320,9 @@ fn hints_divide_the_endpoints_among_nodes() {
 /// Without them the node would have none: a load balancer goes on sending there.
 #[test]
 fn a_node_has_all_endpoints_of_its_own() {
-    let rules = AddressRules { pods: vec!["10.128.0.0/14".parse().unwrap()], ..AddressRules::default() };
-    let mut services = Services::new(rules);
+    let mut services = Services::new(pod_network());
     let ports = two_ports(Some(30_000));
-    let fields = ServiceFields {
-        kind: Some("NodePort"),
-        cluster_ip: Some("10.96.0.7"),
-        external_traffic_policy: Some("Local"),
-        ports: &ports,
-        ..ServiceFields::default()
-    };
+    let fields = local_node_ports(&ports);
     services.apply_service(&key(), Some(service(&fields)));
     let endpoint = |n: u32| serde_json::json!({"addresses": [pod_ip(n)], "nodeName": format!("n{n}")});
     let endpoints: Vec<_> = (0..5000).map(endpoint).collect();
@@ -358,16 +349,9 @@ fn a_node_has_all_endpoints_of_its_own() {
 /// One node may have many addresses, and each lists all of its endpoints.
 #[test]
 fn what_one_node_has_of_its_own_endpoints_is_bounded() {
-    let rules = AddressRules { pods: vec!["10.128.0.0/14".parse().unwrap()], ..AddressRules::default() };
-    let mut services = Services::new(rules);
+    let mut services = Services::new(pod_network());
     let ports = two_ports(Some(30_000));
-    let fields = ServiceFields {
-        kind: Some("NodePort"),
-        cluster_ip: Some("10.96.0.7"),
-        external_traffic_policy: Some("Local"),
-        ports: &ports,
-        ..ServiceFields::default()
-    };
+    let fields = local_node_ports(&ports);
     services.apply_service(&key(), Some(service(&fields)));
     let endpoint = |n: u32| serde_json::json!({"addresses": [pod_ip(n)], "nodeName": "n0"});
     let endpoints: Vec<_> = (0..8000).map(endpoint).collect();
@@ -405,6 +389,20 @@ const LARGE: Places = Places {
 
 fn pod_ip(n: u32) -> String {
     format!("10.128.{}.{}", n / 200, 1 + n % 200)
+}
+
+fn pod_network() -> AddressRules {
+    AddressRules { pods: vec!["10.128.0.0/14".parse().unwrap()], ..AddressRules::default() }
+}
+
+fn local_node_ports(ports: &[PortFields]) -> ServiceFields<'_> {
+    ServiceFields {
+        kind: Some("NodePort"),
+        cluster_ip: Some("10.96.0.7"),
+        external_traffic_policy: Some("Local"),
+        ports,
+        ..ServiceFields::default()
+    }
 }
 
 fn two_ports(node_port: Option<i64>) -> [PortFields; 2] {
