@@ -447,7 +447,7 @@ impl Engine {
             self.retries.forget(&key, Cause::Rows);
             self.failed.remove(&key);
         }
-        if !self.has_ways() {
+        if self.sweep.left_ways() && !self.has_ways() {
             self.sweep.ways_are_written(Instant::now());
         }
     }

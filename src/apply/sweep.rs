@@ -86,10 +86,15 @@ impl Sweep {
         }
     }
 
+    /// Whether the last sweep left ways to other clusters.
+    pub(crate) fn left_ways(&self) -> bool {
+        self.ways_left > 0
+    }
+
     /// No ways to other clusters are left to be written: those of before go now, if a sweep left them.
     pub(crate) fn ways_are_written(&mut self, now: Instant) {
-        if std::mem::take(&mut self.ways_left) > 0 {
-            self.due = Some(now);
+        if self.left_ways() {
+            (self.ways_left, self.due) = (0, Some(now));
         }
     }
 

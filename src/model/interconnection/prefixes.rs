@@ -57,8 +57,8 @@ impl Local {
     pub(super) fn find_said(&self, prefix: Subnet) -> Option<String> {
         // a network that lies in the prefix has an address of a node there
         let network = || {
-            let has_any = !self.networks.is_empty();
-            around(prefix).take_while(|_| has_any).find(|range| self.networks.contains(range))
+            let mut ranges = (!self.networks.is_empty()).then(|| around(prefix))?;
+            ranges.find(|range| self.networks.contains(range))
         };
         let lies = |range| format!("lies in {range}, a network that nodes of this cluster are on");
         contained(&self.hosts, prefix).or_else(|| network().map(lies))
